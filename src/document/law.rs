@@ -1,0 +1,243 @@
+//! A distribution of lengths of time, as a model file writes it.
+//!
+//! `work.constant = "5ms"`, `work.exponential = "5ms"` (its mean), `work.lognormal = { p50 = "5ms", p99 = "40ms" }` …
+
+use super::{Section, Value};
+use crate::kernel::distribution::{Branch, Percentile};
+use crate::kernel::{Distribution, Span};
+
+const LAWS: [&str; 11] = [
+    "constant",
+    "exponential",
+    "uniform",
+    "lognormal",
+    "gamma",
+    "erlang",
+    "weibull",
+    "pareto",
+    "hyperexponential",
+    "mixture",
+    "percentiles",
+];
+
+/// Percentile keys and their probability.
+const PERCENTILES: [(&str, f64); 12] = [
+    ("p0", 0.0),
+    ("p10", 0.10),
+    ("p25", 0.25),
+    ("p50", 0.50),
+    ("p75", 0.75),
+    ("p90", 0.90),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p999", 0.999),
+    ("p9999", 0.9999),
+    ("p99999", 0.999_99),
+    ("p100", 1.0),
+];
+
+impl Value<'_> {
+    /// The distribution that this value writes.
+    pub fn distribution(&self) -> Option<Distribution> {
+        let (law, contents) = self.choice(&LAWS)?;
+        let Some(contents) = contents else {
+            let what = format!("`{}` = \"{law}\" lacks its parameters", self.path());
+            let cure = format!("write {}.{law} = …", self.key());
+            self.fault(&what, "a law needs at least a mean or percentiles", &cure);
+            return None;
+        };
+        let distribution = match law {
+            "constant" => Some(Distribution::Constant(contents.duration()?)),
+            "exponential" => exponential(&contents),
+            "mixture" => mixture(&contents),
+            "percentiles" => empirical(&contents.section()?),
+            _ => parametric(law, &contents),
+        }?;
+        drawable(&contents, distribution)
+    }
+}
+
+/// Guards against parameters that are finite one by one and not together.
+fn drawable(value: &Value<'_>, law: Distribution) -> Option<Distribution> {
+    let longest = Span::from_secs(100 * 365 * 86_400).seconds();
+    let mean = law.mean_seconds();
+    if mean.is_nan() || (mean > longest && mean.is_finite()) {
+        value.fault(
+            &format!("the mean of `{}` is out of range", value.path()),
+            "these parameters together give a length beyond a hundred years",
+            "bring the percentiles or the shape closer to what was measured",
+        );
+        return None;
+    }
+    Some(law)
+}
+
+fn exponential(value: &Value<'_>) -> Option<Distribution> {
+    if value.is_text() || value.is_number() {
+        return Some(Distribution::Exponential { mean: value.positive_duration()? });
+    }
+    let section = value.section()?;
+    let mean = match (section.get("mean"), percentiles(&section)?.as_slice()) {
+        (Some(mean), []) => mean.positive_duration()?,
+        (None, [one]) => Span::from_nanos_f64(one.value / -libm::log1p(-one.share)),
+        _ => return ambiguous(&section, "`mean`, or one percentile such as `p99`"),
+    };
+    section.finish();
+    Some(Distribution::Exponential { mean })
+}
+
+fn parametric(law: &str, value: &Value<'_>) -> Option<Distribution> {
+    let section = value.section()?;
+    let distribution = match law {
+        "uniform" => uniform(&section),
+        "hyperexponential" => hyperexponential(&section),
+        "erlang" => erlang(&section),
+        _ => by_mean_or_percentiles(law, &section),
+    };
+    if distribution.is_some() {
+        section.finish();
+    }
+    distribution
+}
+
+fn uniform(section: &Section<'_>) -> Option<Distribution> {
+    let from = section.require("from", "add from = \"1ms\"").and_then(|v| v.duration());
+    let to = section.require("to", "add to = \"5ms\"").and_then(|v| v.positive_duration());
+    let (from, to) = (from?, to?);
+    if from > to {
+        section.fault("`from` is longer than `to`", "the range would be empty", "exchange the two");
+        return None;
+    }
+    Some(Distribution::Uniform { from, to })
+}
+
+fn hyperexponential(section: &Section<'_>) -> Option<Distribution> {
+    let mean = section.require("mean", "add mean = \"5ms\"").and_then(|v| v.positive_duration());
+    let cv = section.require("cv", "add cv = 2.0").and_then(|v| v.number_above(1.0));
+    Some(Distribution::hyperexponential(mean?.nanos() as f64, cv?))
+}
+
+fn erlang(section: &Section<'_>) -> Option<Distribution> {
+    let mean = section.require("mean", "add mean = \"5ms\"").and_then(|v| v.positive_duration());
+    let stages = section.require("stages", "add stages = 4").and_then(|v| v.whole(1, 1_000));
+    let shape = stages? as f64;
+    Some(Distribution::Gamma { shape, scale: mean?.nanos() as f64 / shape })
+}
+
+/// Lognormal, gamma, Weibull and Pareto: a mean with `cv` or `shape`, or two percentiles.
+fn by_mean_or_percentiles(law: &str, section: &Section<'_>) -> Option<Distribution> {
+    let mean = section.get("mean");
+    if let [low, high] = percentiles(section)?[..]
+        && mean.is_none()
+    {
+        if low.share <= 0.0 || high.share >= 1.0 {
+            return ambiguous(
+                section,
+                "percentiles inside p0 and p100, since this law has no bounds there",
+            );
+        }
+        return Some(match law {
+            "lognormal" => Distribution::lognormal_through(low, high),
+            "gamma" => Distribution::gamma_through(low, high),
+            "weibull" => Distribution::weibull_through(low, high),
+            _ => Distribution::pareto_through(low, high),
+        });
+    }
+    let form = if law == "lognormal" { "cv" } else { "shape" };
+    let Some(mean) = mean else {
+        return ambiguous(
+            section,
+            &format!("`mean` and `{form}`, or two percentiles such as `p50` and `p99`"),
+        );
+    };
+    let mean = mean.positive_duration();
+    let least = if law == "pareto" { 1.0 } else { 0.0 };
+    let shape =
+        section.require(form, &format!("add {form} = 1.5")).and_then(|v| v.number_above(least));
+    let (mean, shape) = (mean?.nanos() as f64, shape?);
+    Some(match law {
+        "lognormal" => Distribution::lognormal_with(mean, shape),
+        "gamma" => Distribution::Gamma { shape, scale: mean / shape },
+        "weibull" => Distribution::weibull_with(mean, shape),
+        _ => Distribution::Pareto { shape, scale: mean * (shape - 1.0) / shape },
+    })
+}
+
+fn mixture(value: &Value<'_>) -> Option<Distribution> {
+    let mut branches = Vec::new();
+    let mut sound = true;
+    let mut total = 0.0;
+    for item in value.list()? {
+        match branch(&item) {
+            Some((share, law)) => {
+                total += share;
+                branches.push(Branch { up_to: total, law });
+            }
+            None => sound = false,
+        }
+    }
+    if sound && ((total - 1.0).abs() > 1e-9 || branches.is_empty()) {
+        value.fault(
+            &format!("the shares of `{}` add up to {}", value.path(), super::share_text(total)),
+            "each draw takes exactly one branch",
+            "make the shares add up to 100%",
+        );
+        return None;
+    }
+    branches.last_mut()?.up_to = 1.0;
+    sound.then_some(Distribution::Mixture(branches))
+}
+
+fn branch(item: &Value<'_>) -> Option<(f64, Distribution)> {
+    let section = item.section()?;
+    let share = section.require("share", "add share = \"50%\"").and_then(|v| v.share());
+    let law =
+        section.require("law", "add law.exponential = \"5ms\"").and_then(|v| v.distribution());
+    section.finish();
+    Some((share?, law?))
+}
+
+fn empirical(section: &Section<'_>) -> Option<Distribution> {
+    let mut points = percentiles(section)?;
+    section.finish();
+    if points.len() < 2 {
+        return ambiguous(section, "at least two percentiles, such as `p50` and `p99`");
+    }
+    // Outside the given percentiles the law is flat: below the first and above the last nothing is known.
+    let (first, last) = (points[0], points[points.len() - 1]);
+    if first.share > 0.0 {
+        points.insert(0, Percentile { share: 0.0, ..first });
+    }
+    if last.share < 1.0 {
+        points.push(Percentile { share: 1.0, ..last });
+    }
+    Some(Distribution::Empirical(points))
+}
+
+/// The percentiles of a table, by rising probability; values must rise with them. `None` when one is faulty.
+fn percentiles(section: &Section<'_>) -> Option<Vec<Percentile>> {
+    let mut points = Vec::new();
+    for (key, share) in PERCENTILES {
+        if let Some(value) = section.get(key) {
+            points.push(Percentile { share, value: value.positive_duration()?.nanos() as f64 });
+        }
+    }
+    if points.windows(2).any(|pair| pair[0].value >= pair[1].value) {
+        section.fault(
+            &format!("the percentiles of `{}` do not rise", section.path()),
+            "a higher percentile is a longer time, by definition",
+            "give each percentile a value above the one before",
+        );
+        return None;
+    }
+    Some(points)
+}
+
+fn ambiguous(section: &Section<'_>, wanted: &str) -> Option<Distribution> {
+    section.fault(
+        &format!("`{}` is not determined", section.path()),
+        &format!("it needs {wanted}"),
+        "give exactly these",
+    );
+    None
+}

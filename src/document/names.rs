@@ -1,0 +1,109 @@
+//! The names that a model file declares, and the numbers they become.
+
+use super::{Value, nearest};
+
+/// A tier of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TierId(pub u16);
+
+/// An edge of the call graph: what one tier does about one callee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeId(pub u16);
+
+/// All declared tiers and edges, in order of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    tiers: Vec<String>,
+    edges: Vec<(TierId, TierId)>,
+}
+
+impl TierId {
+    /// Position in every per-tier list.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl EdgeId {
+    /// Position in every per-edge list.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Names {
+    /// Declares a tier.
+    pub fn add_tier(&mut self, name: &str) -> TierId {
+        self.tiers.push(name.to_owned());
+        TierId(self.tiers.len() as u16 - 1)
+    }
+
+    /// Declares an edge.
+    pub fn add_edge(&mut self, caller: TierId, callee: TierId) -> EdgeId {
+        self.edges.push((caller, callee));
+        EdgeId(self.edges.len() as u16 - 1)
+    }
+
+    /// The tier of that name.
+    pub fn find_tier(&self, name: &str) -> Option<TierId> {
+        self.tiers.iter().position(|tier| tier == name).map(|index| TierId(index as u16))
+    }
+
+    /// The edge between two tiers.
+    pub fn find_edge(&self, caller: TierId, callee: TierId) -> Option<EdgeId> {
+        self.edges.iter().position(|&e| e == (caller, callee)).map(|index| EdgeId(index as u16))
+    }
+
+    /// The tier that `name` in `value` means; unknown names are faults.
+    pub fn tier(&self, name: &str, value: &Value<'_>) -> Option<TierId> {
+        let found = self.find_tier(name);
+        if found.is_none() {
+            let cure = nearest(name, self.tiers.iter().map(String::as_str));
+            value.key_fault(
+                &format!("there is no tier `{name}`"),
+                "no [tier.…] of the model has this name",
+                &cure,
+            );
+        }
+        found
+    }
+
+    /// The edge that `name`, written "caller->callee", means; unknown names are faults.
+    pub fn edge(&self, name: &str, value: &Value<'_>) -> Option<EdgeId> {
+        let ends = name.split_once("->").map(|(from, to)| (from.trim(), to.trim()));
+        let found =
+            ends.and_then(|(from, to)| self.find_edge(self.find_tier(from)?, self.find_tier(to)?));
+        if found.is_none() {
+            let known: Vec<String> =
+                (0..self.edges.len()).map(|e| self.edge_name(EdgeId(e as u16))).collect();
+            let why = "it must be the two ends of a [tier.CALLER.call.CALLEE], written \"caller->callee\"";
+            let cure = nearest(name, known.iter().map(String::as_str));
+            value.key_fault(&format!("there is no edge `{name}`"), why, &cure);
+        }
+        found
+    }
+
+    /// "caller->callee".
+    pub fn edge_name(&self, edge: EdgeId) -> String {
+        let (caller, callee) = self.edges[edge.index()];
+        format!("{}->{}", self.tiers[caller.index()], self.tiers[callee.index()])
+    }
+
+    /// The edges that a tier calls, in order of declaration.
+    pub fn edges_of(&self, caller: TierId) -> impl Iterator<Item = EdgeId> {
+        let edges = self.edges.iter().enumerate();
+        edges.filter(move |(_, ends)| ends.0 == caller).map(|(index, _)| EdgeId(index as u16))
+    }
+
+    /// The names of all tiers.
+    pub fn tiers(&self) -> impl Iterator<Item = &str> {
+        self.tiers.iter().map(String::as_str)
+    }
+
+    /// The name of a tier.
+    pub fn tier_name(&self, tier: TierId) -> &str {
+        &self.tiers[tier.index()]
+    }
+}

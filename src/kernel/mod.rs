@@ -1,0 +1,13 @@
+//! The kernel: clock, event list, random numbers, distributions. It knows no request and no tier.
+
+pub mod distribution;
+pub mod event_list;
+pub mod random;
+pub mod slab;
+pub mod time;
+
+pub use distribution::Distribution;
+pub use event_list::EventList;
+pub use random::{Key, Purpose, Stream};
+pub use slab::{Id, Slab};
+pub use time::{Span, Time};

@@ -1,0 +1,189 @@
+//! Counts by size in log-linear buckets: 32 for each doubling, so that a quantile is within 1/64 (1.6 %) of a value
+//! that was counted, over the whole range of the clock.
+//!
+//! Why not the `hdrhistogram` crate: a window's histogram is closed thousands of times a run and kept sparse, and rows
+//! must add up; this is the whole of what is needed.
+
+use crate::kernel::Span;
+
+const SUB_BITS: u32 = 5;
+const SUB: u64 = 1 << SUB_BITS;
+const BUCKETS: usize = ((64 - SUB_BITS as usize) + 1) * SUB as usize;
+
+/// Relative error of every quantile.
+pub const RELATIVE_ERROR: f64 = 1.0 / 64.0;
+
+/// The histogram of the current window.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Box<[u32; BUCKETS]>,
+    lowest: usize,
+    highest: usize,
+    /// Sum of all values [ns], for the exact mean.
+    sum: u128,
+    count: u64,
+}
+
+/// A closed histogram: only the buckets that hold something, by rising size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sparse {
+    buckets: Vec<(u16, u64)>,
+    sum: u128,
+    count: u64,
+}
+
+impl Histogram {
+    /// Empty.
+    pub fn new() -> Self {
+        Histogram { counts: Box::new([0; BUCKETS]), lowest: BUCKETS, highest: 0, sum: 0, count: 0 }
+    }
+
+    /// Counts one value.
+    #[inline]
+    pub fn add(&mut self, span: Span) {
+        let index = bucket(span.nanos());
+        self.counts[index] += 1;
+        self.lowest = self.lowest.min(index);
+        self.highest = self.highest.max(index);
+        self.sum += u128::from(span.nanos());
+        self.count += 1;
+    }
+
+    /// Takes out what was counted and starts again.
+    pub fn take(&mut self) -> Sparse {
+        if self.count == 0 {
+            return Sparse::default();
+        }
+        let range = self.lowest..=self.highest;
+        let buckets = range
+            .clone()
+            .filter(|&index| self.counts[index] > 0)
+            .map(|index| (index as u16, u64::from(self.counts[index])))
+            .collect();
+        self.counts[range].fill(0);
+        let sparse = Sparse { buckets, sum: self.sum, count: self.count };
+        (self.lowest, self.highest, self.sum, self.count) = (BUCKETS, 0, 0, 0);
+        sparse
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sparse {
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Sparse) {
+        let mut merged = Vec::with_capacity(self.buckets.len().max(other.buckets.len()));
+        let (mut a, mut b) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
+        while let (Some(&&x), Some(&&y)) = (a.peek(), b.peek()) {
+            merged.push(match x.0.cmp(&y.0) {
+                std::cmp::Ordering::Less => *a.next().expect("peeked"),
+                std::cmp::Ordering::Greater => *b.next().expect("peeked"),
+                std::cmp::Ordering::Equal => {
+                    a.next();
+                    b.next();
+                    (x.0, x.1 + y.1)
+                }
+            });
+        }
+        merged.extend(a.chain(b));
+        self.buckets = merged;
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+
+    /// The value that the share `p` does not pass [s], within [`RELATIVE_ERROR`]; `None` when nothing was counted.
+    pub fn quantile_s(&self, p: f64) -> Option<f64> {
+        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        self.buckets
+            .iter()
+            .find(|(_, count)| {
+                seen += count;
+                seen >= rank
+            })
+            .map(|&(index, _)| middle(usize::from(index)) / 1e9)
+    }
+
+    /// The exact mean [s].
+    pub fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// How many were longer than `span`, counted by whole buckets: exact when `span` is a bucket's edge.
+    pub fn count_above(&self, span: Span) -> u64 {
+        let edge = bucket(span.nanos());
+        self.buckets
+            .iter()
+            .filter(|(index, _)| usize::from(*index) > edge)
+            .map(|(_, count)| count)
+            .sum()
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    let exponent = 63 - (value | (SUB - 1)).leading_zeros();
+    let shift = exponent.saturating_sub(SUB_BITS);
+    (u64::from(shift) * SUB + (value >> shift)) as usize
+}
+
+fn middle(index: usize) -> f64 {
+    let index = index as u64;
+    if index < 2 * SUB {
+        return index as f64;
+    }
+    let shift = index / SUB - 1;
+    let low = (index - shift * SUB) << shift;
+    low as f64 + (1u64 << shift) as f64 / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_rise_without_gap() {
+        let mut last = 0;
+        for value in 0..100_000u64 {
+            let index = bucket(value);
+            assert!(index == last || index == last + 1, "{value}");
+            last = index;
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_within_its_stated_error(mut values in prop::collection::vec(0u64..u64::MAX / 4, 1..300), p in 0.0f64..1.0) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&v| histogram.add(Span::from_nanos(v)));
+            values.sort_unstable();
+            let rank = ((p * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1] as f64 / 1e9;
+            let got = histogram.take().quantile_s(p).unwrap();
+            prop_assert!((got - exact).abs() <= exact * RELATIVE_ERROR + 1e-9);
+        }
+
+        #[test]
+        fn merging_is_counting_together(a in prop::collection::vec(0u64..1_000_000, 0..50), b in prop::collection::vec(0u64..1_000_000, 0..50)) {
+            let of = |values: &[u64]| {
+                let mut histogram = Histogram::new();
+                values.iter().for_each(|&v| histogram.add(Span::from_nanos(v)));
+                histogram.take()
+            };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Admission control: how many attempts a second a tier lets in, and the ramp that gives admission back.
+//!
+//! A token bucket: `rate` tokens a second, at most `burst` of them kept; an attempt takes one or is refused at once. A
+//! ramp raises the rate by a share of its starting value every so often.
+
+use crate::document::Value;
+use crate::kernel::{Span, Time};
+
+/// The rule of a tier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Admission {
+    /// Attempts let in [1/s].
+    pub rate: f64,
+    /// Most that may come at once.
+    pub burst: f64,
+}
+
+/// A stepwise raise of the rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ramp {
+    /// Raise of each step, as a share of the rate at the start of the ramp.
+    pub by: f64,
+    /// Time between steps.
+    pub every: Span,
+    /// Rate at which the limit is lifted altogether [1/s].
+    pub to: f64,
+}
+
+/// The limiter of one tier.
+#[derive(Clone, Copy, Debug)]
+pub struct Limiter {
+    rule: Admission,
+    tokens: f64,
+    filled_at: Time,
+}
+
+impl Admission {
+    /// Reads `admission = "5000/s"` or `admission = { rate = "5000/s", burst = 100 }`.
+    pub fn read(value: &Value<'_>) -> Option<Self> {
+        if !value.is_section() {
+            return value.rate().map(Self::at);
+        }
+        let section = value.section()?;
+        let rate = section.require("rate", "add rate = \"5000/s\"").and_then(|v| v.rate());
+        let burst = section.get("burst").map(|v| v.number_above(0.0));
+        section.finish();
+        let admission = Self::at(rate?);
+        Some(match burst {
+            None => admission,
+            Some(burst) => Admission { burst: burst?.max(1.0), ..admission },
+        })
+    }
+
+    /// At this rate, with a burst of 10 ms of it.
+    pub fn at(rate: f64) -> Self {
+        Admission { rate, burst: (rate / 100.0).max(1.0) }
+    }
+
+    /// A limiter that starts full.
+    pub fn start(self, now: Time) -> Limiter {
+        Limiter { rule: self, tokens: self.burst.min(self.rate), filled_at: now }
+    }
+}
+
+impl Ramp {
+    /// Reads `{ by = "10%", every = "2m", to = "7000/s" }`.
+    pub fn read(value: &Value<'_>) -> Option<Self> {
+        let section = value.section()?;
+        let by = section.require("by", "add by = \"10%\"").and_then(|v| {
+            let by = v.percentage()?;
+            if by <= 0.0 {
+                v.fault(
+                    "a ramp by 0% never rises",
+                    "the limit would stay for ever",
+                    "give a share above 0%",
+                );
+                return None;
+            }
+            Some(by)
+        });
+        let every =
+            section.require("every", "add every = \"2m\"").and_then(|v| v.positive_duration());
+        let to = section
+            .require("to", "add to = \"…/s\", the rate at which the limit is lifted")
+            .and_then(|v| v.positive_rate());
+        section.finish();
+        Some(Ramp { by: by?, every: every?, to: to? })
+    }
+
+    /// The rate after `steps` steps that began at `from`, or `None` when the limit is lifted.
+    pub fn rate(&self, from: f64, steps: u32) -> Option<f64> {
+        let rate = from * (1.0 + self.by * f64::from(steps));
+        (rate < self.to).then_some(rate)
+    }
+}
+
+impl Limiter {
+    /// Whether an attempt that comes at `now` is let in.
+    #[inline]
+    pub fn admits(&mut self, now: Time) -> bool {
+        let earned = now.since(self.filled_at).seconds() * self.rule.rate;
+        self.tokens = (self.tokens + earned).min(self.rule.burst);
+        self.filled_at = now;
+        if self.tokens < 1.0 {
+            return false;
+        }
+        self.tokens -= 1.0;
+        true
+    }
+
+    /// The rate in force [1/s].
+    pub fn rate(&self) -> f64 {
+        self.rule.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limiter_lets_in_its_rate_and_no_more() {
+        let mut limiter = Admission::at(50.0).start(Time::ZERO);
+        let admitted =
+            (1..=10_000).filter(|&i| limiter.admits(Time::ZERO + Span::from_millis(i))).count();
+        assert!((499..=501).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn a_rate_of_zero_lets_nobody_in() {
+        let mut limiter = Admission::at(0.0).start(Time::ZERO);
+        assert!(!limiter.admits(Time::ZERO + Span::from_secs(1000)));
+    }
+
+    #[test]
+    fn a_ramp_rises_by_the_share_of_its_start_and_then_lifts() {
+        let ramp = Ramp { by: 0.1, every: Span::from_secs(1), to: 6000.0 };
+        assert_eq!(ramp.rate(5000.0, 1), Some(5500.0));
+        assert_eq!(ramp.rate(5000.0, 2), None);
+    }
+}

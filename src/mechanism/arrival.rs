@@ -1,0 +1,499 @@
+//! When new requests come.
+//!
+//! Open sources have an intensity λ(t) [1/s], straight lines between points, and its integral Λ(t). The n-th arrival is
+//! the instant where Λ reaches n (evenly spaced) or the sum of n unit exponentials (Poisson): exact for every λ(t), with
+//! no gap that leaps over a step. Why not draw a gap at the rate of *now*: a long gap drawn before a spike would
+//! straddle its beginning, and the trigger would come late and blunt.
+//!
+//! More demand during a trigger is a source of its own (superposed Poisson processes are Poisson), so the base requests
+//! stay bit-equal in both twins.
+//!
+//! Sources: Çinlar, *Introduction to Stochastic Processes* (1975), time change of a Poisson process.
+
+use std::sync::Arc;
+
+use rand_distr::{Distribution as _, Exp1};
+
+use crate::document::Value;
+use crate::kernel::{Distribution, Key, Purpose, Span, Time};
+
+/// The rule of a client tier.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Memoryless at a constant or changing rate.
+    Poisson(Intensity),
+    /// At equal distances.
+    Even(Intensity),
+    /// Each client waits for its answer, thinks, and asks again.
+    Closed {
+        /// Number of clients.
+        clients: u32,
+        /// Time between an answer and the next request.
+        think: Distribution,
+    },
+    /// At recorded instants.
+    Trace(Arc<[Time]>),
+}
+
+/// A rate that changes with time: straight lines between points, constant before the first and after the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intensity {
+    /// (seconds, rate [1/s], Λ up to here).
+    points: Vec<(f64, f64, f64)>,
+}
+
+/// Something that makes requests: the rule of a tier, or the extra demand of a trigger.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pattern: Pattern,
+    from: Time,
+    until: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Open { intensity: Intensity, poisson: bool },
+    Burst { requests: u64, over: Span },
+    Closed { clients: u32, think: Distribution },
+    Trace(Arc<[Time]>),
+}
+
+/// How far a source has come.
+#[derive(Clone, Debug, Default)]
+pub struct SourceState {
+    issued: u64,
+    cumulative: f64,
+    segment: usize,
+}
+
+/// Extra demand while a trigger lasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Surge {
+    /// This many times the normal demand.
+    Step(f64),
+    /// Rising to this many times the normal demand in the given time.
+    Ramp {
+        /// Factor at the top.
+        to: f64,
+        /// Time to get there.
+        over: Span,
+    },
+    /// So many requests more, spread evenly over the given time.
+    Burst {
+        /// Number of requests.
+        requests: u64,
+        /// Zero: all at once.
+        over: Span,
+    },
+}
+
+impl Arrivals {
+    /// Reads `arrivals.…`; `file` gives the text of a trace file by its path.
+    pub fn read(value: &Value<'_>, file: &dyn Fn(&str) -> Result<String, String>) -> Option<Self> {
+        let (name, contents) = value.choice(&["poisson", "even", "profile", "closed", "trace"])?;
+        let Some(contents) = contents else {
+            value.fault(
+                &format!("`{}` = \"{name}\" says no rate", value.path()),
+                "without it nothing arrives",
+                &format!("write arrivals.{name} = \"100/s\""),
+            );
+            return None;
+        };
+        match name {
+            "poisson" => {
+                contents.positive_rate().map(|rate| Arrivals::Poisson(Intensity::constant(rate)))
+            }
+            "even" => {
+                contents.positive_rate().map(|rate| Arrivals::Even(Intensity::constant(rate)))
+            }
+            "profile" => Intensity::read(&contents).map(Arrivals::Poisson),
+            "closed" => Self::read_closed(&contents),
+            _ => read_trace(&contents, file).map(Arrivals::Trace),
+        }
+    }
+
+    fn read_closed(value: &Value<'_>) -> Option<Self> {
+        let section = value.section()?;
+        let clients =
+            section.require("clients", "add clients = 100").and_then(|v| v.whole(1, 10_000_000));
+        let think = section
+            .require("think", "add think.exponential = \"1s\"")
+            .and_then(|v| v.distribution());
+        section.finish();
+        Some(Arrivals::Closed { clients: clients? as u32, think: think? })
+    }
+
+    /// The source that runs from the start to the end.
+    pub fn source(&self) -> Source {
+        let pattern = match self {
+            Arrivals::Poisson(intensity) => {
+                Pattern::Open { intensity: intensity.clone(), poisson: true }
+            }
+            Arrivals::Even(intensity) => {
+                Pattern::Open { intensity: intensity.clone(), poisson: false }
+            }
+            Arrivals::Closed { clients, think } => {
+                Pattern::Closed { clients: *clients, think: think.clone() }
+            }
+            Arrivals::Trace(times) => Pattern::Trace(times.clone()),
+        };
+        Source { pattern, from: Time::ZERO, until: Time::NEVER }
+    }
+
+    /// The extra source of a surge; `None` when the surge adds nothing.
+    pub fn surge(&self, surge: Surge, from: Time, until: Time) -> Option<Source> {
+        let pattern = match (surge, self) {
+            (Surge::Burst { requests, over }, _) => Pattern::Burst { requests, over },
+            (_, Arrivals::Closed { clients, think }) => {
+                let extra = (f64::from(*clients) * (surge.top() - 1.0)).round();
+                (extra >= 1.0)
+                    .then(|| Pattern::Closed { clients: extra as u32, think: think.clone() })?
+            }
+            (_, Arrivals::Poisson(base)) => {
+                Pattern::Open { intensity: base.extra(surge, from)?, poisson: true }
+            }
+            (_, Arrivals::Even(base)) => {
+                Pattern::Open { intensity: base.extra(surge, from)?, poisson: false }
+            }
+            (_, Arrivals::Trace(_)) => return None,
+        };
+        Some(Source { pattern, from, until })
+    }
+
+    /// Mean demand over the first `span` of the run [1/s]; for a closed loop the most that its clients can ask for.
+    pub fn rate(&self, span: Span) -> f64 {
+        match self {
+            Arrivals::Poisson(intensity) | Arrivals::Even(intensity) => {
+                intensity.integral(span.seconds()) / span.seconds()
+            }
+            Arrivals::Closed { clients, think } => f64::from(*clients) / think.mean_seconds(),
+            Arrivals::Trace(times) => times.len() as f64 / span.seconds(),
+        }
+    }
+
+    /// Number of client identities that the rule itself fixes.
+    pub fn clients(&self) -> Option<u32> {
+        match self {
+            Arrivals::Closed { clients, .. } => Some(*clients),
+            _ => None,
+        }
+    }
+
+    /// As the list of assumptions says it.
+    pub fn describe(&self) -> String {
+        match self {
+            Arrivals::Poisson(_) => "Poisson".into(),
+            Arrivals::Even(_) => "evenly spaced".into(),
+            Arrivals::Closed { clients, .. } => format!("a closed loop of {clients} clients"),
+            Arrivals::Trace(times) => format!("a trace of {} requests", times.len()),
+        }
+    }
+}
+
+impl Surge {
+    /// The factor at its height; 1 for a burst.
+    pub fn top(self) -> f64 {
+        match self {
+            Surge::Step(factor) | Surge::Ramp { to: factor, .. } => factor,
+            Surge::Burst { .. } => 1.0,
+        }
+    }
+
+    /// Reads a factor, `{ to = 2.5, over = "30s" }` or `{ burst = 500, over = "1s" }`.
+    pub fn read(value: &Value<'_>) -> Option<Self> {
+        if value.is_number() {
+            return value.number_above(-f64::MIN_POSITIVE).map(Surge::Step);
+        }
+        if !value.is_section() {
+            value.mistaken(
+                "a factor, a ramp or a burst",
+                "write 2.5, { to = 2.5, over = \"30s\" } or { burst = 500 }",
+            );
+            return None;
+        }
+        let section = value.section()?;
+        let over = section.get("over").map(|v| v.duration());
+        let surge = match (section.get("to"), section.get("burst")) {
+            (Some(to), None) => Surge::Ramp { to: to.number_above(1.0)?, over: over.flatten()? },
+            (None, Some(burst)) => Surge::Burst {
+                requests: burst.whole(1, 1_000_000_000)?,
+                over: over.map_or(Some(Span::ZERO), |over| over)?,
+            },
+            _ => {
+                section.fault(
+                    "a surge is either a ramp or a burst",
+                    "`to` makes it a ramp, `burst` a number of requests",
+                    "give { to = 2.5, over = \"30s\" } or { burst = 500, over = \"1s\" }",
+                );
+                return None;
+            }
+        };
+        section.finish();
+        Some(surge)
+    }
+}
+
+impl Source {
+    /// The instant of the next request, or `None` when there is none any more.
+    ///
+    /// `key` is the source's own: the n-th request of a source comes at the same instant in every run of one seed.
+    pub fn next(&self, state: &mut SourceState, key: Key) -> Option<Time> {
+        let number = state.issued;
+        state.issued += 1;
+        let time = match &self.pattern {
+            Pattern::Open { intensity, poisson: true } => {
+                let gap: f64 = Exp1.sample(&mut key.child(number).stream(Purpose::Gap));
+                state.cumulative += gap;
+                intensity.reach(state)?
+            }
+            Pattern::Open { intensity, poisson: false } => {
+                state.cumulative = (number + 1) as f64;
+                intensity.reach(state)?
+            }
+            Pattern::Burst { requests, over } => {
+                let share = number as f64 / *requests as f64;
+                (number < *requests).then(|| self.from + over.scaled(share))?
+            }
+            Pattern::Trace(times) => *times.get(number as usize)?,
+            Pattern::Closed { .. } => return None,
+        };
+        (time < self.until).then_some(time)
+    }
+
+    /// Number of clients that go round in a closed loop; zero for open sources.
+    pub fn loop_clients(&self) -> u32 {
+        match self.pattern {
+            Pattern::Closed { clients, .. } => clients,
+            _ => 0,
+        }
+    }
+
+    /// When a closed-loop client that is free at `now` asks again, or `None` when its source has ended.
+    pub fn think(&self, now: Time, key: Key) -> Option<Time> {
+        let Pattern::Closed { think, .. } = &self.pattern else {
+            return None;
+        };
+        let time = now.max(self.from) + think.sample(&mut key.stream(Purpose::Think));
+        (time < self.until).then_some(time)
+    }
+}
+
+impl Intensity {
+    /// The same rate for ever.
+    pub fn constant(rate: f64) -> Self {
+        Intensity { points: vec![(0.0, rate, 0.0)] }
+    }
+
+    /// Reads `[{ at = "0s", rate = "100/s" }, …]`; two points at one instant make a step.
+    fn read(value: &Value<'_>) -> Option<Self> {
+        let mut points = Vec::new();
+        for item in value.list()? {
+            let section = item.section()?;
+            let at = section.require("at", "add at = \"5m\"").and_then(|v| v.duration());
+            let rate = section.require("rate", "add rate = \"100/s\"").and_then(|v| v.rate());
+            section.finish();
+            points.push((at?.seconds(), rate?));
+        }
+        if points.is_empty() || points.windows(2).any(|pair| pair[0].0 > pair[1].0) {
+            let what = format!("the points of `{}` do not rise in time", value.path());
+            value.fault(
+                &what,
+                "a profile is read from left to right",
+                "order the points by `at`, at least one",
+            );
+            return None;
+        }
+        if points.iter().all(|point| point.1 <= 0.0) {
+            value.fault(
+                "the profile is zero everywhere",
+                "nothing would arrive",
+                "give at least one rate",
+            );
+            return None;
+        }
+        Some(Self::through(&points))
+    }
+
+    fn through(points: &[(f64, f64)]) -> Self {
+        let mut cumulative = points[0].0 * points[0].1;
+        let mut all = vec![(0.0, points[0].1, 0.0), (points[0].0, points[0].1, cumulative)];
+        for pair in points.windows(2) {
+            cumulative += (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1);
+            all.push((pair[1].0, pair[1].1, cumulative));
+        }
+        Intensity { points: all }
+    }
+
+    /// λ at an instant [1/s].
+    fn at(&self, seconds: f64) -> f64 {
+        let after = self.points.partition_point(|point| point.0 <= seconds);
+        match (after.checked_sub(1).map(|i| self.points[i]), self.points.get(after)) {
+            (Some((t0, r0, _)), Some((t1, r1, _))) => r0 + (r1 - r0) * (seconds - t0) / (t1 - t0),
+            (Some((_, rate, _)), None) => rate,
+            (None, _) => self.points[0].1,
+        }
+    }
+
+    /// Λ at an instant: expected arrivals until then.
+    fn integral(&self, seconds: f64) -> f64 {
+        let after = self.points.partition_point(|point| point.0 <= seconds).max(1);
+        let (t0, r0, before) = self.points[after - 1];
+        before + (seconds - t0) * f64::midpoint(r0, self.at(seconds))
+    }
+
+    /// What a surge adds from `from` on: (factor(t) − 1) · λ(t).
+    fn extra(&self, surge: Surge, from: Time) -> Option<Intensity> {
+        // Within a ramp the product of two straight lines bends; this many pieces keep it within 0.1 %.
+        const PIECES: u32 = 32;
+        if surge.top() <= 1.0 {
+            return None;
+        }
+        let start = from.seconds();
+        let rise = match surge {
+            Surge::Ramp { over, .. } => over.seconds(),
+            _ => 0.0,
+        };
+        let mut instants: Vec<f64> =
+            self.points.iter().map(|p| p.0).filter(|t| *t > start).collect();
+        instants.extend((0..=PIECES).map(|i| start + rise * f64::from(i) / f64::from(PIECES)));
+        instants.sort_by(f64::total_cmp);
+        instants.dedup();
+        let factor = |t: f64| if rise > 0.0 { ((t - start) / rise).min(1.0) } else { 1.0 };
+        let added = |t: f64| (surge.top() - 1.0) * factor(t) * self.at(t);
+        let mut points = vec![(0.0, 0.0), (start, 0.0)];
+        points.extend(instants.iter().map(|&t| (t, added(t))));
+        Some(Self::through(&points))
+    }
+
+    /// The instant at which Λ reaches the state's cumulative count; `None` when it never does.
+    fn reach(&self, state: &mut SourceState) -> Option<Time> {
+        while self.points.get(state.segment + 1).is_some_and(|next| next.2 <= state.cumulative) {
+            state.segment += 1;
+        }
+        let (t0, r0, before) = self.points[state.segment];
+        let needed = state.cumulative - before;
+        let slope =
+            self.points.get(state.segment + 1).map_or(0.0, |&(t1, r1, _)| (r1 - r0) / (t1 - t0));
+        let elapsed = if slope == 0.0 {
+            needed / r0
+        } else {
+            // needed = r0·s + slope·s²/2, in the form that stays exact for a small slope.
+            2.0 * needed / (r0 + (r0 * r0 + 2.0 * slope * needed).max(0.0).sqrt())
+        };
+        let seconds = t0 + elapsed;
+        seconds.is_finite().then(|| Time::ZERO + Span::from_seconds(seconds))
+    }
+}
+
+fn read_trace(
+    value: &Value<'_>,
+    file: &dyn Fn(&str) -> Result<String, String>,
+) -> Option<Arc<[Time]>> {
+    let path = value.text()?;
+    let text = match file(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let what = format!("the trace file \"{path}\" cannot be read: {error}");
+            value.fault(
+                &what,
+                "its instants are the arrivals",
+                "give a path relative to the model file",
+            );
+            return None;
+        }
+    };
+    let mut times = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        match line.parse::<f64>() {
+            Ok(seconds) if seconds >= 0.0 && seconds < 1e9 => {
+                times.push(Time::ZERO + Span::from_seconds(seconds))
+            }
+            _ => {
+                let what = format!("line {} of \"{path}\" is no instant: {line}", number + 1);
+                value.fault(
+                    &what,
+                    "each line is one arrival, in seconds since the start",
+                    "mend the line",
+                );
+                return None;
+            }
+        }
+    }
+    if times.windows(2).any(|pair| pair[0] > pair[1]) {
+        value.fault(
+            &format!("the instants in \"{path}\" fall"),
+            "arrivals are read in order of time",
+            "sort the file",
+        );
+        return None;
+    }
+    Some(times.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instants(source: &Source, until: f64) -> Vec<f64> {
+        let (mut state, key) = (SourceState::default(), Key::root(5));
+        std::iter::from_fn(|| source.next(&mut state, key))
+            .map(Time::seconds)
+            .take_while(|&t| t < until)
+            .collect()
+    }
+
+    fn even(rate: f64) -> Arrivals {
+        Arrivals::Even(Intensity::constant(rate))
+    }
+
+    #[test]
+    fn even_arrivals_come_at_equal_distances() {
+        assert_eq!(instants(&even(4.0).source(), 1.1), [0.25, 0.5, 0.75, 1.0]);
+    }
+
+    #[test]
+    fn a_surge_starts_and_ends_sharply() {
+        let surge = even(10.0).surge(
+            Surge::Step(3.0),
+            Time::ZERO + Span::from_secs(5),
+            Time::ZERO + Span::from_secs(6),
+        );
+        let times = instants(&surge.unwrap(), 100.0);
+        assert_eq!(times.len(), 19);
+        assert!(times[0] >= 5.0 && times[0] <= 5.051 && times[18] < 6.0);
+    }
+
+    #[test]
+    fn a_ramp_brings_half_of_what_a_step_brings() {
+        let ramp = Surge::Ramp { to: 2.0, over: Span::from_secs(10) };
+        let source =
+            even(1000.0).surge(ramp, Time::ZERO, Time::ZERO + Span::from_secs(10)).unwrap();
+        let count = instants(&source, 100.0).len();
+        assert!((4995..=5001).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_poisson_profile_brings_the_integral_of_its_rate() {
+        let intensity =
+            Intensity::through(&[(0.0, 100.0), (100.0, 300.0), (100.0, 50.0), (200.0, 50.0)]);
+        let count = instants(&Arrivals::Poisson(intensity).source(), 200.0).len() as f64;
+        let expected = 25_000.0f64;
+        assert!((count - expected).abs() < 4.0 * expected.sqrt(), "{count}");
+    }
+
+    #[test]
+    fn a_burst_brings_exactly_its_number() {
+        let burst = Surge::Burst { requests: 500, over: Span::ZERO };
+        let source = even(1.0).surge(burst, Time::ZERO + Span::from_secs(2), Time::NEVER).unwrap();
+        assert_eq!(instants(&source, 9.0), vec![2.0; 500]);
+    }
+
+    #[test]
+    fn a_factor_of_one_adds_nothing() {
+        assert!(even(10.0).surge(Surge::Step(1.0), Time::ZERO, Time::NEVER).is_none());
+    }
+}

@@ -1,0 +1,214 @@
+//! A look-aside cache in front of one callee: cold at first or after a flush, warmed by its own traffic.
+//!
+//! Each request asks for one of `keys` keys, uniformly or by Zipf's law. A key that is present and not older than `ttl`
+//! is a hit and the call is not made. A miss makes the call, and a good answer fills the key. An answer that comes
+//! after the caller's timeout is thrown away, or fills the key too (`late`): with the same numbers this decides between
+//! "stays down" and "recovers by itself".
+
+use rand_distr::{Distribution as _, Zipf};
+
+use crate::document::Value;
+use crate::kernel::{Distribution, Key, Purpose, Span, Time};
+
+/// The rule of an edge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cache {
+    /// Number of different keys.
+    pub keys: u32,
+    /// Zipf exponent; zero is uniform.
+    pub zipf: f64,
+    /// Share of requests whose answer may not be cached.
+    pub uncacheable: f64,
+    /// How long an entry stays good.
+    pub ttl: Option<Span>,
+    /// Share of the keys, the most popular first, that are present at the start.
+    pub start: f64,
+    /// What becomes of late answers.
+    pub late: Late,
+    /// Whether the entries live in the caller's process and are lost when it restarts.
+    pub in_process: bool,
+    /// How long a lookup takes.
+    pub lookup: Distribution,
+}
+
+/// What becomes of an answer that comes after the caller's timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Thrown away.
+    #[default]
+    Discard,
+    /// Fills the cache all the same.
+    Fill,
+}
+
+/// The entries of one cache.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// When each key was filled; [`Time::NEVER`] where it is absent.
+    filled: Vec<Time>,
+    popularity: Option<Zipf<f64>>,
+}
+
+/// What a lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Present and good.
+    Hit,
+    /// Absent or too old.
+    Miss,
+    /// Not a thing to cache.
+    Uncacheable,
+}
+
+impl Cache {
+    /// Reads `cache = { keys = 10000, … }`.
+    pub fn read(value: &Value<'_>) -> Option<Self> {
+        let section = value.section()?;
+        let keys =
+            section.require("keys", "add keys = 10000").and_then(|v| v.whole(1, 100_000_000));
+        let zipf = section.get("zipf").map_or(Some(0.0), |v| v.number_above(-f64::MIN_POSITIVE));
+        let uncacheable = section.get("uncacheable").map_or(Some(0.0), |v| v.share());
+        let ttl = section.get("ttl").map(|v| v.positive_duration());
+        let start = section.get("start").map_or(Some(1.0), |v| {
+            if v.is_text() && v.text()?.ends_with('%') {
+                return v.share();
+            }
+            v.word(&[("warm", 1.0), ("cold", 0.0)])
+        });
+        let late = section.get("late").map_or(Some(Late::default()), |v| {
+            v.word(&[("discard", Late::Discard), ("fill", Late::Fill)])
+        });
+        let in_process = section.get("in_process").map_or(Some(false), |v| v.flag());
+        let lookup = section
+            .get("lookup")
+            .map_or(Some(Distribution::Constant(Span::ZERO)), |v| v.distribution());
+        section.finish();
+        Some(Cache {
+            keys: keys? as u32,
+            zipf: zipf?,
+            uncacheable: uncacheable?,
+            ttl: ttl.map_or(Some(None), |ttl| ttl.map(Some))?,
+            start: start?,
+            late: late?,
+            in_process: in_process?,
+            lookup: lookup?,
+        })
+    }
+
+    /// The entries at the start of the run.
+    pub fn start(&self) -> Entries {
+        let popularity = (self.zipf > 0.0).then(|| {
+            Zipf::new(f64::from(self.keys), self.zipf).expect("keys and exponent are positive")
+        });
+        let mut entries = Entries { filled: vec![Time::NEVER; self.keys as usize], popularity };
+        entries.warm(self.start, Time::ZERO);
+        entries
+    }
+
+    /// Looks for the key that `request` asks for.
+    pub fn look(&self, entries: &Entries, request: Key, now: Time) -> Lookup {
+        if request.chance(Purpose::Cacheable, self.uncacheable) {
+            return Lookup::Uncacheable;
+        }
+        let filled = entries.filled[entries.key_of(request)];
+        let good = filled != Time::NEVER && self.ttl.is_none_or(|ttl| now < filled + ttl);
+        if good { Lookup::Hit } else { Lookup::Miss }
+    }
+
+    /// Notes an answer for `request`.
+    pub fn fill(&self, entries: &mut Entries, request: Key, now: Time) {
+        if !request.chance(Purpose::Cacheable, self.uncacheable) {
+            let key = entries.key_of(request);
+            entries.filled[key] = now;
+        }
+    }
+}
+
+impl Entries {
+    /// Empties the cache.
+    pub fn flush(&mut self) {
+        self.filled.fill(Time::NEVER);
+    }
+
+    /// Fills the given share of keys, the most popular first.
+    pub fn warm(&mut self, share: f64, now: Time) {
+        let count = (self.filled.len() as f64 * share).round() as usize;
+        self.filled[..count].fill(now);
+    }
+
+    fn key_of(&self, request: Key) -> usize {
+        let mut stream = request.stream(Purpose::CacheKey);
+        let rank = match &self.popularity {
+            Some(zipf) => zipf.sample(&mut stream) as usize - 1,
+            None => (stream.unit() * self.filled.len() as f64) as usize,
+        };
+        rank.min(self.filled.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> Cache {
+        Cache {
+            keys: 100,
+            zipf: 0.0,
+            uncacheable: 0.0,
+            ttl: Some(Span::from_secs(10)),
+            start: 0.0,
+            late: Late::Discard,
+            in_process: false,
+            lookup: Distribution::Constant(Span::ZERO),
+        }
+    }
+
+    #[test]
+    fn a_miss_fills_and_the_same_request_then_hits_until_the_ttl() {
+        let (rule, request) = (cache(), Key::root(1).child(7));
+        let mut entries = rule.start();
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        assert_eq!(rule.look(&entries, request, at(1)), Lookup::Miss);
+        rule.fill(&mut entries, request, at(1));
+        assert_eq!(rule.look(&entries, request, at(10)), Lookup::Hit);
+        assert_eq!(rule.look(&entries, request, at(11)), Lookup::Miss);
+    }
+
+    #[test]
+    fn a_flush_empties_and_a_share_warms_that_share() {
+        let rule = Cache { start: 1.0, ttl: None, ..cache() };
+        let mut entries = rule.start();
+        let hits = |entries: &Entries| {
+            (0..20_000)
+                .filter(|&i| rule.look(entries, Key::root(3).child(i), Time::ZERO) == Lookup::Hit)
+                .count()
+        };
+        assert_eq!(hits(&entries), 20_000);
+        entries.flush();
+        assert_eq!(hits(&entries), 0);
+        entries.warm(0.25, Time::ZERO);
+        assert!((hits(&entries) as f64 / 2e4 - 0.25).abs() < 0.013);
+    }
+
+    #[test]
+    fn under_zipf_a_tenth_of_the_keys_serves_most_requests() {
+        let rule = Cache { zipf: 1.0, start: 0.1, ttl: None, ..cache() };
+        let entries = rule.start();
+        let hit = |i| rule.look(&entries, Key::root(3).child(i), Time::ZERO) == Lookup::Hit;
+        // H(10)/H(100) = 2.9290/5.1874.
+        let share = (0..50_000).filter(|&i| hit(i)).count() as f64 / 5e4;
+        assert!((share - 0.5646).abs() < 0.009, "{share}");
+    }
+
+    #[test]
+    fn what_may_not_be_cached_never_hits() {
+        let rule = Cache { uncacheable: 0.1, start: 1.0, ..cache() };
+        let entries = rule.start();
+        let uncacheable = (0..50_000)
+            .filter(|&i| {
+                rule.look(&entries, Key::root(4).child(i), Time::ZERO) == Lookup::Uncacheable
+            })
+            .count() as f64;
+        assert!((uncacheable / 5e4 - 0.1).abs() < 0.006);
+    }
+}

@@ -1,0 +1,219 @@
+//! The passing disturbance: one lever moved, at an instant, for a while.
+//!
+//! A trigger only writes [`Conditions`]; extra demand is a source of its own, and a flush happens once.
+
+use crate::document::{EdgeId, Names, TierId, Value};
+use crate::kernel::{Span, Time};
+use crate::mechanism::arrival::Surge;
+use crate::mechanism::conditions::{Conditions, Outage};
+
+/// One `[[trigger]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trigger {
+    /// Begins.
+    pub at: Time,
+    /// Ends.
+    pub until: Time,
+    /// What it moves.
+    pub lever: Lever,
+}
+
+/// What a trigger moves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lever {
+    /// Demand of client tiers.
+    Demand(Vec<(TierId, Surge)>),
+    /// Service takes so many times as long.
+    Slow(Vec<(TierId, f64)>),
+    /// Share of the servers lost.
+    Lose(Vec<(TierId, f64)>),
+    /// Share of attempts that fail.
+    Fail(Vec<(TierId, f64)>),
+    /// Outage.
+    Down(Vec<(TierId, Outage)>),
+    /// Extra network delay, each way.
+    Delay(Vec<(EdgeId, Span)>),
+    /// Everything stands still, as in a stop-the-world collection.
+    Pause(Vec<TierId>),
+    /// Caches emptied, once.
+    Flush(Vec<EdgeId>),
+}
+
+/// The keys of the levers.
+pub const LEVERS: [&str; 8] = ["demand", "slow", "lose", "fail", "down", "delay", "pause", "flush"];
+
+impl Trigger {
+    /// Reads one `[[trigger]]`.
+    pub fn read(value: &Value<'_>, names: &Names) -> Option<Self> {
+        let section = value.section()?;
+        let at = section.require("at", "add at = \"2m\"").and_then(|v| v.instant());
+        let lasts = section.get("lasts").map(|v| v.positive_duration());
+        let given: Vec<Value<'_>> = LEVERS.iter().filter_map(|&lever| section.get(lever)).collect();
+        section.finish();
+        let [lever] = &given[..] else {
+            let what = format!("a trigger moves exactly one lever, this one {}", given.len());
+            section.fault(
+                &what,
+                &format!("a lever is one of {}", crate::document::listing(&LEVERS)),
+                "give one lever; write several triggers for several levers",
+            );
+            return None;
+        };
+        let lever_read = Lever::read(lever, names);
+        if lasts.is_none() && lever.key() != "flush" {
+            section.fault(
+                "`lasts` is missing in the trigger",
+                "a trigger passes; what stays is the normal state",
+                "add lasts = \"1m\"",
+            );
+            return None;
+        }
+        let at = at?;
+        let until = lasts.map_or(Some(at), |span| span.map(|span| at + span))?;
+        Some(Trigger { at, until, lever: lever_read? })
+    }
+}
+
+impl Lever {
+    fn read(value: &Value<'_>, names: &Names) -> Option<Self> {
+        let factor = |v: &Value<'_>| v.number_above(0.0);
+        Some(match value.key() {
+            "demand" => Lever::Demand(by_tier(value, names, Surge::read)?),
+            "slow" => Lever::Slow(by_tier(value, names, factor)?),
+            "lose" => Lever::Lose(by_tier(value, names, Value::share)?),
+            "fail" => Lever::Fail(by_tier(value, names, Value::share)?),
+            "down" => Lever::Down(by_tier(value, names, |v| {
+                v.word(&[
+                    ("fail", Outage::Fail),
+                    ("black-hole", Outage::BlackHole),
+                    ("hold", Outage::Hold),
+                ])
+            })?),
+            "delay" => Lever::Delay(by_edge(value, names, Value::positive_duration)?),
+            "pause" => Lever::Pause(list(value, |name, v| names.tier(name, v))?),
+            _ => Lever::Flush(list(value, |name, v| names.edge(name, v))?),
+        })
+    }
+
+    /// Moves the levers.
+    pub fn apply(&self, conditions: &mut Conditions) {
+        match self {
+            Lever::Demand(tiers) => {
+                for (tier, surge) in tiers {
+                    conditions.tier_mut(*tier).demand *= surge.top().min(1.0);
+                }
+            }
+            Lever::Slow(tiers) => {
+                tiers.iter().for_each(|(tier, f)| conditions.tier_mut(*tier).slow *= f)
+            }
+            Lever::Lose(tiers) => {
+                for (tier, share) in tiers {
+                    let lost = &mut conditions.tier_mut(*tier).lost;
+                    *lost = (*lost + share).min(1.0);
+                }
+            }
+            Lever::Fail(tiers) => {
+                for (tier, share) in tiers {
+                    let fail = &mut conditions.tier_mut(*tier).fail;
+                    *fail += share - *fail * share;
+                }
+            }
+            Lever::Down(tiers) => {
+                tiers
+                    .iter()
+                    .for_each(|(tier, outage)| conditions.tier_mut(*tier).outage = Some(*outage));
+            }
+            Lever::Delay(edges) => edges.iter().for_each(|(edge, span)| {
+                let delay = conditions.delay_mut(*edge);
+                *delay = *delay + *span;
+            }),
+            Lever::Pause(tiers) => {
+                tiers.iter().for_each(|tier| conditions.tier_mut(*tier).paused = true)
+            }
+            Lever::Flush(_) => {}
+        }
+    }
+
+    /// The key of the model file, for logs and plots.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Lever::Demand(_) => "demand",
+            Lever::Slow(_) => "slow",
+            Lever::Lose(_) => "lose",
+            Lever::Fail(_) => "fail",
+            Lever::Down(_) => "down",
+            Lever::Delay(_) => "delay",
+            Lever::Pause(_) => "pause",
+            Lever::Flush(_) => "flush",
+        }
+    }
+}
+
+/// Reads a table whose keys are tiers. Every entry is read before the first fault ends it.
+pub fn by_tier<'a, T>(
+    value: &Value<'a>,
+    names: &Names,
+    read: impl Fn(&Value<'a>) -> Option<T>,
+) -> Option<Vec<(TierId, T)>> {
+    by_name(value, |v| names.tier(v.key(), v), read)
+}
+
+/// Reads a table whose keys are edges, "caller->callee".
+pub fn by_edge<'a, T>(
+    value: &Value<'a>,
+    names: &Names,
+    read: impl Fn(&Value<'a>) -> Option<T>,
+) -> Option<Vec<(EdgeId, T)>> {
+    by_name(value, |v| names.edge(v.key(), v), read)
+}
+
+fn by_name<'a, I, T>(
+    value: &Value<'a>,
+    resolve: impl Fn(&Value<'a>) -> Option<I>,
+    read: impl Fn(&Value<'a>) -> Option<T>,
+) -> Option<Vec<(I, T)>> {
+    let entries = value.section()?.entries();
+    let read_all: Vec<_> = entries.iter().map(|entry| (resolve(entry), read(entry))).collect();
+    read_all.into_iter().map(|(id, setting)| Some((id?, setting?))).collect()
+}
+
+/// Reads a list of names.
+pub fn list<I>(
+    value: &Value<'_>,
+    resolve: impl Fn(&str, &Value<'_>) -> Option<I>,
+) -> Option<Vec<I>> {
+    let items = value.list()?;
+    let read_all: Vec<Option<I>> = items.iter().map(|item| resolve(item.text()?, item)).collect();
+    read_all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_triggers_on_one_lever_combine() {
+        let tier = TierId(0);
+        let mut conditions = Conditions::calm(1, 0);
+        Lever::Slow(vec![(tier, 2.0)]).apply(&mut conditions);
+        Lever::Slow(vec![(tier, 3.0)]).apply(&mut conditions);
+        Lever::Lose(vec![(tier, 0.7)]).apply(&mut conditions);
+        Lever::Lose(vec![(tier, 0.7)]).apply(&mut conditions);
+        Lever::Fail(vec![(tier, 0.5)]).apply(&mut conditions);
+        Lever::Fail(vec![(tier, 0.5)]).apply(&mut conditions);
+        let levers = conditions.tier(tier);
+        assert_eq!((levers.slow, levers.lost, levers.fail), (6.0, 1.0, 0.75));
+        conditions.calm_down();
+        assert_eq!(conditions.tier(tier).slow, 1.0);
+    }
+
+    #[test]
+    fn more_demand_leaves_the_base_source_alone_and_less_thins_it() {
+        let tier = TierId(0);
+        let mut conditions = Conditions::calm(1, 0);
+        Lever::Demand(vec![(tier, Surge::Step(2.5))]).apply(&mut conditions);
+        assert_eq!(conditions.tier(tier).demand, 1.0);
+        Lever::Demand(vec![(tier, Surge::Step(0.4))]).apply(&mut conditions);
+        assert_eq!(conditions.tier(tier).demand, 0.4);
+    }
+}

@@ -1,0 +1,7 @@
+//! x
+use super::Model;
+use crate::document::Fault;
+/// x
+pub fn check(_model: &Model) -> Vec<Fault> {
+    Vec::new()
+}

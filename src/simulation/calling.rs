@@ -1,0 +1,490 @@
+//! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
+
+use super::Simulation;
+use super::event::Event;
+use super::world::{Attempt, Call, Caller, State};
+use crate::document::EdgeId;
+use crate::kernel::{Id, Key, Purpose, Span, Time};
+use crate::measure::AttemptRow;
+use crate::mechanism::budget::{Debit, Scope};
+use crate::mechanism::cache::{Late, Lookup};
+use crate::mechanism::outcome::{Outcome, Reason};
+use crate::mechanism::pool::{Acquired, Clock};
+
+impl Simulation<'_> {
+    /// A user wants something.
+    pub(super) fn begin_request(&mut self, source: u16, client: u32, key: Key, number: u64) {
+        let tier = self.sources[usize::from(source)].tier;
+        let mix = &self.model.tier(tier).mix;
+        let class = match &mix[..] {
+            [(_, only)] => *only,
+            _ => {
+                let u = key.unit(Purpose::Class);
+                mix.iter()
+                    .find(|(up_to, _)| u < *up_to)
+                    .or(mix.last())
+                    .map_or(0, |(_, class)| *class)
+            }
+        };
+        let request = Attempt {
+            class,
+            replica: client,
+            traced: key.chance(Purpose::Trace, self.trace.share),
+            ..Attempt::request(key, source, number, tier, self.now)
+        };
+        self.record.totals.requests += 1;
+        let left = self.meter.left(self.now);
+        let meter = &mut self.meter.tiers[tier.index()];
+        meter.counts.demand += 1;
+        meter.counts.offered += 1;
+        meter.counts.admitted += 1;
+        meter.in_flight.add(1, left);
+        let id = self.attempts.insert(request);
+        self.proceed(id);
+    }
+
+    /// A user request has come to its end.
+    pub(super) fn end_request(&mut self, id: Id, source: u16, outcome: Outcome) {
+        let (now, left) = (self.now, self.meter.left(self.now));
+        let request = &self.attempts[id];
+        let (tier, client, turned_away) = (request.tier, request.replica, request.turned_away);
+        let meter = &mut self.meter.tiers[tier.index()];
+        meter.in_flight.add(-1, left);
+        meter.sojourn.add(now.since(request.sent));
+        meter.counts.finished += 1;
+        if outcome == Outcome::Ok {
+            meter.counts.good += 1;
+            self.record.totals.answered += 1;
+        } else {
+            meter.counts.failed += 1;
+            meter.counts.turned_away += u64::from(turned_away);
+            self.record.totals.failed += 1;
+        }
+        let think_key = request.key.child(0);
+        self.free(id);
+        if let Some(time) = self.sources[usize::from(source)].source.think(now, think_key) {
+            self.events.push(time, Event::Ask { source, client });
+        }
+    }
+
+    /// `parent` calls along `edge`. The call may end at once, which its parent learns through [`Self::end_call`].
+    pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
+        let rule = self.model.edge(edge);
+        let caller = &mut self.attempts[parent];
+        let call = Call {
+            key: caller.key.child(step << 16 | u64::from(edge.0)),
+            operation: caller.operation.child(step << 16 | u64::from(edge.0)),
+            parent,
+            sibling: caller.first_call,
+            attempt: Id::NONE,
+            deadline: rule.patience.call_deadline(self.now, caller.deadline),
+            retry: Default::default(),
+            made: 0,
+            edge,
+            replica: caller.replica,
+            backing_off: false,
+        };
+        let id = self.calls.insert(call);
+        self.attempts[parent].first_call = id;
+        self.meter.edges[edge.index()].counts.calls += 1;
+        match &rule.cache {
+            None => self.send(id),
+            Some(cache) if cache.lookup.is_zero() => self.end_lookup(id),
+            Some(cache) => {
+                let key = self.calls[id].key;
+                let span = cache.lookup.sample(&mut key.stream(Purpose::Lookup));
+                self.events.push_after(self.now, span, Event::LookupEnd(id));
+            }
+        }
+    }
+
+    /// The cache has been asked.
+    pub(super) fn end_lookup(&mut self, id: Id) {
+        let Some(call) = self.calls.get(id) else { return };
+        let edge = call.edge;
+        let (Some(rule), Some(entries)) =
+            (&self.model.edge(edge).cache, &self.edges[edge.index()].cache)
+        else {
+            return;
+        };
+        let found = rule.look(entries, call.operation, self.now);
+        let counts = &mut self.meter.edges[edge.index()].counts;
+        if found == Lookup::Hit {
+            counts.hits += 1;
+            self.end_call(id, Outcome::Ok);
+        } else {
+            counts.misses += 1;
+            self.send(id);
+        }
+    }
+
+    /// The call makes its next attempt.
+    fn send(&mut self, id: Id) {
+        let now = self.now;
+        let call = &mut self.calls[id];
+        call.made += 1;
+        let call = &self.calls[id];
+        let (edge, made, replica) = (call.edge, call.made, call.replica as usize);
+        let rule = self.model.edge(edge);
+        let parent = &self.attempts[call.parent];
+        let attempt = Attempt::next_of(id, call, parent, rule.callee, now);
+        let attempt = self.attempts.insert(attempt);
+        self.calls[id].attempt = attempt;
+        self.record.totals.attempts += 1;
+        self.meter.edges[edge.index()].counts.attempts += 1;
+        if made == 1
+            && let Some(budget) = &rule.budget
+        {
+            let bucket = self.bucket(edge, replica);
+            budget.on_request(&mut self.edges[edge.index()].buckets[bucket]);
+        }
+        match rule
+            .pool
+            .map(|pool| (pool, pool.acquire(&mut self.edges[edge.index()].pools[replica], attempt)))
+        {
+            None => {
+                self.start_clock(attempt, true);
+                self.depart(attempt);
+            }
+            Some((_, Acquired::Now)) => {
+                let left = self.meter.left(now);
+                self.meter.edges[edge.index()].pool.add(1, left);
+                self.start_clock(attempt, true);
+                self.depart(attempt);
+            }
+            Some((pool, Acquired::Later)) => self.wait_for_connection(attempt, edge, pool),
+            Some((_, Acquired::Never)) => self.fail_to_connect(attempt),
+        }
+    }
+
+    fn wait_for_connection(&mut self, id: Id, edge: EdgeId, pool: crate::mechanism::pool::Pool) {
+        let left = self.meter.left(self.now);
+        self.meter.edges[edge.index()].pool_waiting.add(1, left);
+        self.attempts[id].state = State::PoolWaiting;
+        if let Some(wait) = pool.wait {
+            self.events.push_after(self.now, wait, Event::PoolWaitEnd(id));
+        }
+        self.start_clock(id, pool.clock == Clock::Attempt);
+    }
+
+    /// Starts the caller's patience: with the attempt's own timeout, or with the deadline of the whole call alone.
+    fn start_clock(&mut self, id: Id, with_timeout: bool) {
+        let Caller::Call(call) = self.attempts[id].caller else { return };
+        let call = &self.calls[call];
+        let patience = self.model.edge(call.edge).patience;
+        let limit = if with_timeout {
+            patience.attempt_deadline(self.now, call.deadline)
+        } else {
+            call.deadline
+        };
+        if limit != Time::NEVER {
+            self.events.push_after(self.now, self.now.until(limit), Event::Timeout(id));
+        }
+        if with_timeout {
+            self.attempts[id].deadline = limit;
+        }
+    }
+
+    /// The attempt has what it needs and leaves for its callee.
+    fn depart(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        let (key, edge) = (attempt.key, attempt.edge);
+        let rule = self.model.edge(edge);
+        attempt.deadline = rule.patience.passed_on(attempt.deadline);
+        let travel = rule.network.travel(key, Purpose::Outbound, self.conditions.delay(edge));
+        if travel == Span::ZERO {
+            self.deliver(id);
+        } else {
+            self.events.push_after(self.now, travel, Event::Delivery(id));
+        }
+    }
+
+    /// An attempt that waited for a connection has one; its caller may have left in the same instant.
+    pub(super) fn connect(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        if !attempt.awaited {
+            return self.free(id);
+        }
+        let own_clock =
+            self.model.edge(attempt.edge).pool.is_some_and(|pool| pool.clock == Clock::Own);
+        if own_clock {
+            self.start_clock(id, true);
+        }
+        self.depart(id);
+    }
+
+    /// The acquisition timeout has passed.
+    pub(super) fn end_pool_wait(&mut self, id: Id) {
+        if self.attempts.get(id).is_some_and(|attempt| attempt.state == State::PoolWaiting) {
+            self.leave_pool_queue(id);
+            self.fail_to_connect(id);
+        }
+    }
+
+    fn leave_pool_queue(&mut self, id: Id) {
+        let Caller::Call(call) = self.attempts[id].caller else { return };
+        let (edge, replica) = (self.calls[call].edge, self.calls[call].replica as usize);
+        self.edges[edge.index()].pools[replica].leave(id);
+        let left = self.meter.left(self.now);
+        self.meter.edges[edge.index()].pool_waiting.add(-1, left);
+    }
+
+    fn fail_to_connect(&mut self, id: Id) {
+        let outcome = Outcome::Refused(Reason::Pool);
+        let attempt = &mut self.attempts[id];
+        attempt.answer = Some(outcome);
+        let (tier, caller) = (attempt.tier, attempt.caller);
+        self.meter.tiers[tier.index()].counts.refused[Reason::Pool as usize] += 1;
+        self.free(id);
+        if let Caller::Call(call) = caller {
+            self.conclude(call, outcome);
+        }
+    }
+
+    /// Gives the connection of a call back; the first waiter gets it, and departs by an event of its own, so that no
+    /// chain of answers and departures can grow with the length of the queue.
+    fn release_connection(&mut self, edge: EdgeId, replica: u32) {
+        if self.model.edge(edge).pool.is_none() {
+            return;
+        }
+        let next = self.edges[edge.index()].pools[replica as usize].release();
+        let left = self.meter.left(self.now);
+        let meter = &mut self.meter.edges[edge.index()];
+        match next {
+            None => meter.pool.add(-1, left),
+            Some(waiter) => {
+                meter.pool_waiting.add(-1, left);
+                self.attempts[waiter].state = State::Travelling;
+                self.events.push_after(self.now, Span::ZERO, Event::Connected(waiter));
+            }
+        }
+    }
+
+    /// An answer reaches its caller, who may have left. A late answer may still fill the cache.
+    pub(super) fn receive(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        let (Caller::Call(call), Some(answer)) = (attempt.caller, attempt.answer) else { return };
+        let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited);
+        self.free(id);
+        if awaited {
+            let replica = self.calls[call].replica;
+            self.release_connection(edge, replica);
+            self.conclude(call, answer);
+        } else if answer == Outcome::Ok
+            && let (Some(rule), Some(entries)) =
+                (&self.model.edge(edge).cache, &mut self.edges[edge.index()].cache)
+            && rule.late == Late::Fill
+        {
+            rule.fill(entries, operation, self.now);
+        }
+    }
+
+    /// The caller's patience with an attempt ends.
+    pub(super) fn time_out(&mut self, id: Id) {
+        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited) else { return };
+        let Caller::Call(call) = attempt.caller else { return };
+        let (tier, state, edge) = (attempt.tier, attempt.state, attempt.edge);
+        let replica = self.calls[call].replica;
+        let connected = state != State::PoolWaiting;
+        if connected {
+            self.meter.tiers[tier.index()].counts.timed_out += 1;
+        }
+        self.caller_leaves(id);
+        if connected {
+            self.release_connection(edge, replica);
+        }
+        self.conclude(call, Outcome::TimedOut);
+    }
+
+    /// Nobody waits for this attempt any more; what happens to it is up to where it is.
+    pub(super) fn caller_leaves(&mut self, id: Id) {
+        self.attempts[id].awaited = false;
+        match self.attempts[id].state {
+            State::PoolWaiting => {
+                self.leave_pool_queue(id);
+                self.free(id);
+            }
+            State::Lost => self.free(id),
+            State::Travelling | State::Held | State::Returning => {}
+            State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
+                self.callee_learns(id);
+            }
+        }
+    }
+
+    /// An attempt of the call has ended so: the call ends, or goes into back-off.
+    fn conclude(&mut self, id: Id, outcome: Outcome) {
+        let call = &mut self.calls[id];
+        call.attempt = Id::NONE;
+        let (edge, operation, replica) = (call.edge, call.operation, call.replica as usize);
+        let rule = self.model.edge(edge);
+        let counts = &mut self.meter.edges[edge.index()].counts;
+        match outcome {
+            Outcome::Ok => counts.ok += 1,
+            Outcome::Failed => counts.failed += 1,
+            Outcome::Refused(_) => counts.refused += 1,
+            Outcome::TimedOut => counts.timed_out += 1,
+        }
+        if outcome == Outcome::Ok {
+            if let Some(budget) = &rule.budget {
+                let bucket = self.bucket(edge, replica);
+                budget.on_success(&mut self.edges[edge.index()].buckets[bucket]);
+            }
+            if let (Some(cache), Some(entries)) = (&rule.cache, &mut self.edges[edge.index()].cache)
+            {
+                cache.fill(entries, operation, self.now);
+            }
+            self.end_call(id, outcome);
+        } else {
+            match self.decide_retry(id, outcome) {
+                Some(wait) => self.back_off(id, wait),
+                None => {
+                    self.meter.edges[edge.index()].counts.gave_up += 1;
+                    self.end_call(id, outcome);
+                }
+            }
+        }
+    }
+
+    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
+        let call = &mut self.calls[id];
+        let (edge, replica, deadline) = (call.edge, call.replica as usize, call.deadline);
+        let rule = self.model.edge(edge);
+        if !self.conditions.retries {
+            return None;
+        }
+        let wait = rule.retry.next_wait(&mut call.retry, call.made, outcome, call.key)?;
+        if self.now + wait >= deadline {
+            return None;
+        }
+        let pays_now = rule.budget.is_none_or(|budget| budget.debit == Debit::Decision);
+        (!pays_now || self.withdraw(edge, replica)).then_some(wait)
+    }
+
+    /// Takes a token for a retry, where there is a budget.
+    fn withdraw(&mut self, edge: EdgeId, replica: usize) -> bool {
+        let Some(budget) = &self.model.edge(edge).budget else { return true };
+        let bucket = self.bucket(edge, replica);
+        let allowed = budget.withdraw(&mut self.edges[edge.index()].buckets[bucket], self.now);
+        self.meter.edges[edge.index()].counts.denied += u64::from(!allowed);
+        allowed
+    }
+
+    fn bucket(&self, edge: EdgeId, replica: usize) -> usize {
+        let shared =
+            self.model.edge(edge).budget.is_some_and(|budget| budget.scope == Scope::Fleet);
+        if shared { 0 } else { replica }
+    }
+
+    fn back_off(&mut self, id: Id, wait: Span) {
+        let call = &mut self.calls[id];
+        call.backing_off = true;
+        let left = self.meter.left(self.now);
+        self.meter.edges[call.edge.index()].backoff.add(1, left);
+        self.events.push_after(self.now, wait, Event::RetryDue(id));
+    }
+
+    /// A call leaves its back-off.
+    pub(super) fn retry(&mut self, id: Id) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let (edge, replica) = (call.edge, call.replica as usize);
+        call.backing_off = false;
+        let left = self.meter.left(self.now);
+        self.meter.edges[edge.index()].backoff.add(-1, left);
+        let pays_now =
+            self.model.edge(edge).budget.is_some_and(|budget| budget.debit == Debit::Send);
+        if self.conditions.retries && (!pays_now || self.withdraw(edge, replica)) {
+            self.send(id);
+        } else {
+            self.meter.edges[edge.index()].counts.gave_up += 1;
+            self.end_call(id, Outcome::Failed);
+        }
+    }
+
+    /// The call is over; its parent goes on when it was the last that it waited for.
+    fn end_call(&mut self, id: Id, outcome: Outcome) {
+        let call = &self.calls[id];
+        let (parent, edge, key) = (call.parent, call.edge, call.key);
+        self.unlink(id);
+        self.calls.remove(id);
+        let rule = self.model.edge(edge);
+        let caller = &mut self.attempts[parent];
+        caller.pending -= 1;
+        if outcome != Outcome::Ok {
+            if !rule.optional {
+                caller.failed = true;
+                caller.turned_away |= outcome == Outcome::Refused(Reason::Admission);
+            } else if let Some(fallback) = &rule.fallback {
+                let slow = self.conditions.tier(caller.tier).slow;
+                caller.work = caller.work + fallback.draw(key, 0, slow, Purpose::Fallback);
+            }
+        }
+        if caller.pending == 0 && caller.state == State::Calling {
+            self.resume(parent);
+        }
+    }
+
+    fn unlink(&mut self, id: Id) {
+        let (parent, sibling) = (self.calls[id].parent, self.calls[id].sibling);
+        let mut at = self.attempts[parent].first_call;
+        if at == id {
+            self.attempts[parent].first_call = sibling;
+            return;
+        }
+        while self.calls[at].sibling != id {
+            at = self.calls[at].sibling;
+        }
+        self.calls[at].sibling = sibling;
+    }
+
+    /// The attempt that made these calls is gone: nobody waits for them.
+    pub(super) fn abandon_calls(&mut self, parent: Id) {
+        let mut next = std::mem::replace(&mut self.attempts[parent].first_call, Id::NONE);
+        while let Some(call) = self.calls.get(next) {
+            let (attempt, edge, replica, backing_off) =
+                (call.attempt, call.edge, call.replica, call.backing_off);
+            let id = std::mem::replace(&mut next, call.sibling);
+            if backing_off {
+                let left = self.meter.left(self.now);
+                self.meter.edges[edge.index()].backoff.add(-1, left);
+            }
+            if let Some(under_way) = self.attempts.get(attempt) {
+                let connected = under_way.state != State::PoolWaiting;
+                self.meter.edges[edge.index()].counts.timed_out += 1;
+                self.meter.tiers[self.attempts[attempt].tier.index()].counts.timed_out +=
+                    u64::from(connected);
+                self.caller_leaves(attempt);
+                if connected {
+                    self.release_connection(edge, replica);
+                }
+            }
+            self.calls.remove(id);
+        }
+    }
+
+    /// Frees an attempt whose story is over.
+    pub(super) fn free(&mut self, id: Id) {
+        self.note_in_trace(id);
+        self.attempts.remove(id);
+    }
+
+    pub(super) fn note_in_trace(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        let Caller::Call(_) = attempt.caller else { return };
+        if !attempt.traced {
+            return;
+        }
+        self.trace.rows.push(AttemptRow {
+            request: attempt.request,
+            edge: attempt.edge,
+            tier: attempt.tier,
+            attempt: attempt.number,
+            sent: attempt.sent,
+            arrived: attempt.arrived,
+            started: attempt.started,
+            ended: self.now,
+            outcome: attempt.outcome(),
+            awaited: attempt.awaited,
+        });
+    }
+}

@@ -1,0 +1,260 @@
+//! What acts on the whole: windows that end, triggers that come and go, the operator and his playbook.
+
+use super::Simulation;
+use super::event::Event;
+use super::world::Station;
+use crate::document::TierId;
+use crate::kernel::Time;
+use crate::measure::LogEntry;
+use crate::mechanism::admission::{Admission, Ramp};
+use crate::mechanism::balance::Balance;
+use crate::mechanism::concurrency::Servers;
+use crate::mechanism::playbook::{Action, Progress, Signals};
+use crate::mechanism::queue::Waiting;
+use crate::mechanism::trigger::Lever;
+
+/// The operator at work.
+#[derive(Clone, Debug, Default)]
+pub struct Operator {
+    progress: Progress,
+}
+
+impl Simulation<'_> {
+    /// Ends the window that closes now: its rows go into the record, and the operator looks at it.
+    pub(super) fn close_window(&mut self) {
+        let run = &self.model.run;
+        let next = (self.now + run.window).min(run.end());
+        let signals = self.signals();
+        if self.now == Time::ZERO + run.warmup {
+            self.meter.discard(next);
+        } else {
+            self.note_levels();
+            self.meter.close(&mut self.record, next);
+        }
+        self.operate(&signals);
+    }
+
+    /// Levels that a row shows as they are at its end.
+    fn note_levels(&mut self) {
+        for tier in self.model.tier_ids() {
+            let state = &self.tiers[tier.index()];
+            let counts = &mut self.meter.tiers[tier.index()].counts;
+            let replicas = match self.model.tier(tier).balance {
+                Balance::Shared => self.model.tier(tier).replicas,
+                _ => state.stations.len() as u32,
+            };
+            counts.servers =
+                self.model.tier(tier).concurrency.map(|limit| limit.saturating_mul(replicas));
+            counts.limit = state.limiter.map(|limiter| limiter.rate());
+        }
+        for (edge, meter) in self.edges.iter().zip(&mut self.meter.edges) {
+            let tokens = edge.buckets.iter().map(|bucket| bucket.left()).sum();
+            meter.counts.tokens = (!edge.buckets.is_empty()).then_some(tokens);
+        }
+    }
+
+    fn signals(&self) -> Signals {
+        let clients = self.model.tier_ids().filter(|&tier| self.model.tier(tier).is_client());
+        let (mut good, mut finished) = (0, 0);
+        for tier in clients {
+            let counts = &self.meter.tiers[tier.index()].counts;
+            good += counts.good;
+            finished += counts.finished - counts.turned_away;
+        }
+        Signals {
+            now: self.now,
+            window: self.model.run.window,
+            trigger_end: self.model.trigger_span().map_or(Time::ZERO, |(_, end)| end),
+            goodput: (finished > 0).then(|| good as f64 / finished as f64),
+        }
+    }
+
+    fn operate(&mut self, signals: &Signals) {
+        loop {
+            let waiting = |tier: TierId| {
+                let stations = &self.tiers[tier.index()].stations;
+                stations.iter().map(|&station| self.stations[station as usize].waiting.len()).sum()
+            };
+            let limited = |tier: TierId| self.tiers[tier.index()].limiter.is_some();
+            let Some(step) =
+                self.operator.progress.due(&self.model.playbook, signals, waiting, limited)
+            else {
+                return;
+            };
+            for action in &step.actions {
+                self.log(action.describe(&self.model.names), true);
+                self.act(*action);
+            }
+            while let Some(station) = self.freed.pop() {
+                self.serve_queue(station);
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let now = self.now;
+        match action {
+            Action::Limit(tier, rate) => self.limit(tier, rate),
+            Action::Ramp(tier, ramp) => self.start_ramp(tier, ramp),
+            Action::Retries(on) => self.conditions.retries = on,
+            Action::Flush(tier) => self.drop_queue(tier),
+            Action::Restart(tier, down) => {
+                self.restart(tier, now + down);
+                self.events.push(now + down, Event::Revival(tier.0));
+            }
+            Action::Add(tier, count) => {
+                self.add_stations(tier, count);
+                self.wake(tier);
+            }
+            Action::Warm(edge, share) => {
+                if let Some(entries) = &mut self.edges[edge.index()].cache {
+                    entries.warm(share, now);
+                }
+            }
+        }
+    }
+
+    fn limit(&mut self, tier: TierId, rate: Option<f64>) {
+        let state = &mut self.tiers[tier.index()];
+        state.ramp = None;
+        state.limiter = rate.map(|rate| Admission::at(rate).start(self.now));
+    }
+
+    fn start_ramp(&mut self, tier: TierId, ramp: Ramp) {
+        let state = &mut self.tiers[tier.index()];
+        let Some(limiter) = &state.limiter else { return };
+        state.ramp = Some((ramp, limiter.rate(), 0));
+        state.ramp_serial += 1;
+        let serial = state.ramp_serial;
+        self.events.push(self.now + ramp.every, Event::RampStep { tier: tier.0, serial });
+    }
+
+    /// The rate limit of a tier rises by a step, or is lifted at the end of its ramp.
+    pub(super) fn step_ramp(&mut self, tier: u16, serial: u16) {
+        let state = &mut self.tiers[usize::from(tier)];
+        let Some((ramp, from, steps)) = state.ramp.filter(|_| serial == state.ramp_serial) else {
+            return;
+        };
+        let rate = ramp.rate(from, steps + 1);
+        state.limiter = rate.map(|rate| Admission::at(rate).start(self.now));
+        state.ramp = rate.map(|_| (ramp, from, steps + 1));
+        let name = self.model.names.tier_name(TierId(tier)).to_owned();
+        match rate {
+            Some(rate) => {
+                self.events.push(self.now + ramp.every, Event::RampStep { tier, serial });
+                self.log(
+                    format!("limit of {name} up to {}", crate::document::rate_text(rate)),
+                    true,
+                );
+            }
+            None => self.log(format!("limit of {name} lifted"), true),
+        }
+    }
+
+    /// A restarted tier is up again.
+    pub(super) fn revive(&mut self, tier: u16) {
+        let name = self.model.names.tier_name(TierId(tier)).to_owned();
+        self.log(format!("{name} is up again"), true);
+    }
+
+    /// Puts the beginning and the end of each trigger into the event list.
+    pub(super) fn plan_triggers(&mut self) {
+        for (number, trigger) in self.model.triggers.iter().enumerate() {
+            self.events.push(trigger.at, Event::TriggerBegin(number as u16));
+            if trigger.until > trigger.at {
+                self.events.push(trigger.until, Event::TriggerEnd(number as u16));
+            }
+        }
+    }
+
+    pub(super) fn begin_trigger(&mut self, number: u16) {
+        let trigger = &self.model.triggers[usize::from(number)];
+        self.log(format!("{} begins", trigger.lever.name()), false);
+        match &trigger.lever {
+            Lever::Flush(edges) => {
+                for edge in edges {
+                    if let Some(entries) = &mut self.edges[edge.index()].cache {
+                        entries.flush();
+                    }
+                }
+                return;
+            }
+            Lever::Pause(tiers) => {
+                for tier in tiers {
+                    let state = &mut self.tiers[tier.index()];
+                    let until = state.paused_until.max(trigger.until);
+                    state.paused = state.paused + self.now.max(state.paused_until).until(until);
+                    state.paused_until = until;
+                }
+            }
+            _ => {}
+        }
+        self.active[usize::from(number)] = true;
+        self.apply_triggers();
+    }
+
+    pub(super) fn end_trigger(&mut self, number: u16) {
+        let trigger = &self.model.triggers[usize::from(number)];
+        self.log(format!("{} ends", trigger.lever.name()), false);
+        self.active[usize::from(number)] = false;
+        self.apply_triggers();
+        for tier in self.model.tier_ids() {
+            if self.conditions.tier(tier).outage.is_none() {
+                for held in std::mem::take(&mut self.tiers[tier.index()].held) {
+                    self.meter.tiers[tier.index()].counts.offered -= 1;
+                    self.deliver(held);
+                }
+            }
+            self.wake(tier);
+        }
+    }
+
+    fn apply_triggers(&mut self) {
+        self.conditions.calm_down();
+        for (trigger, _) in
+            self.model.triggers.iter().zip(&self.active).filter(|(_, active)| **active)
+        {
+            trigger.lever.apply(&mut self.conditions);
+        }
+    }
+
+    /// Servers of a tier may have come free by other ways than an answer.
+    fn wake(&mut self, tier: TierId) {
+        self.freed.extend(&self.tiers[tier.index()].stations);
+    }
+
+    /// Adds replicas, or servers where all replicas share one queue.
+    pub(super) fn add_stations(&mut self, tier: TierId, replicas: u32) {
+        let rule = self.model.tier(tier);
+        let state = &mut self.tiers[tier.index()];
+        if rule.balance == Balance::Shared {
+            if let Some(&station) = state.stations.first() {
+                self.stations[station as usize].servers.grow(rule.concurrency, replicas);
+                return;
+            }
+            let limit = rule.concurrency.map(|limit| limit.saturating_mul(replicas));
+            state.stations.push(self.stations.len() as u32);
+            self.stations.push(Station {
+                tier,
+                servers: Servers::new(limit),
+                waiting: Waiting::new(),
+            });
+            return;
+        }
+        for _ in 0..replicas {
+            state.stations.push(self.stations.len() as u32);
+            self.stations.push(Station {
+                tier,
+                servers: Servers::new(rule.concurrency),
+                waiting: Waiting::new(),
+            });
+        }
+        for edge in self.model.edge_ids().filter(|&edge| self.model.edge(edge).caller == tier) {
+            self.edges[edge.index()].grow(self.model.edge(edge), state.stations.len());
+        }
+    }
+
+    fn log(&mut self, what: String, operator: bool) {
+        self.record.log.push(LogEntry { at: self.now, what, operator });
+    }
+}

@@ -1,0 +1,336 @@
+//! The simulation: the loop, and the one world that changes.
+//!
+//! Read `event` (what can happen), then this file (the loop), then `calling` (a call from its first attempt to its
+//! end, the caller's side), `serving` (an attempt from delivery to answer, the callee's side), `control` (windows,
+//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
+
+mod calling;
+mod control;
+mod event;
+mod serving;
+mod world;
+
+use std::ops::ControlFlow;
+
+use crate::document::TierId;
+use crate::kernel::{Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
+use crate::measure::{AttemptRow, Meter, Record};
+use crate::mechanism::arrival::{Source, SourceState};
+use crate::mechanism::budget::Scope;
+use crate::mechanism::cache::Cache;
+use crate::mechanism::conditions::Conditions;
+use crate::mechanism::idempotency::Ledger;
+use crate::mechanism::pool::Connections;
+use crate::mechanism::trigger::Lever;
+use crate::model::{Edge, Model, Tier};
+
+use control::Operator;
+use event::Event;
+use world::{Attempt, Call, EdgeState, SourceRun, Station, TierState};
+
+/// A run of a model.
+#[derive(Clone, Debug)]
+pub struct Simulation<'m> {
+    model: &'m Model,
+    root: Key,
+    now: Time,
+    events: EventList<Event>,
+    attempts: Slab<Attempt>,
+    calls: Slab<Call>,
+    tiers: Vec<TierState>,
+    stations: Vec<Station>,
+    edges: Vec<EdgeState>,
+    sources: Vec<SourceRun>,
+    conditions: Conditions,
+    active: Vec<bool>,
+    operator: Operator,
+    meter: Meter,
+    record: Record,
+    /// Stations at which a server has come free in this event. They serve their queue after it, so that no chain of
+    /// answers and starts can grow with the length of a queue.
+    freed: Vec<u32>,
+    trace: Trace,
+}
+
+/// Attempts that go into the trace, until someone takes them.
+#[derive(Clone, Debug)]
+struct Trace {
+    share: f64,
+    rows: Vec<AttemptRow>,
+}
+
+/// Who looks on while a run goes on.
+pub trait Watch {
+    /// Attempts of the trace, in the order in which their story ended.
+    fn attempts(&mut self, _rows: &[AttemptRow]) {}
+
+    /// Time has come so far; a break ends the run here.
+    fn progress(&mut self, _now: Time) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Nobody looks on.
+impl Watch for () {}
+
+/// Rows of the trace that are handed over at once.
+const TRACE_BATCH: usize = 131_072;
+
+impl<'m> Simulation<'m> {
+    /// A run of `model` from its start, with the given seed; `trace` is the share of user requests to be traced.
+    pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
+        let run = &model.run;
+        let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
+        let record = Record {
+            seed,
+            tiers: vec![Vec::new(); model.tiers.len()],
+            edges: vec![Vec::new(); model.edges.len()],
+            ..Record::default()
+        };
+        let mut simulation = Simulation {
+            model,
+            root: Key::root(seed),
+            now: Time::ZERO,
+            events: EventList::new(),
+            attempts: Slab::new(),
+            calls: Slab::new(),
+            tiers: Vec::new(),
+            stations: Vec::new(),
+            edges: model.edges.iter().map(|edge| EdgeState::start(model, edge)).collect(),
+            sources: Vec::new(),
+            conditions: Conditions::calm(model.tiers.len(), model.edges.len()),
+            active: vec![false; model.triggers.len()],
+            operator: Operator::default(),
+            meter: Meter::new(
+                model.tiers.len(),
+                model.edges.len(),
+                Time::ZERO + first.min(run.duration),
+            ),
+            record,
+            freed: Vec::new(),
+            trace: Trace { share: trace, rows: Vec::new() },
+        };
+        simulation.open_lanes();
+        simulation.build_tiers();
+        simulation.build_sources();
+        simulation.plan_triggers();
+        simulation
+    }
+
+    /// Runs to the end and gives the record.
+    pub fn run(mut self, watch: &mut impl Watch) -> Record {
+        let end = self.model.run.end();
+        loop {
+            self.run_window(watch);
+            if self.now >= end {
+                break;
+            }
+            if watch.progress(self.now).is_break() {
+                self.record.interrupted = true;
+                break;
+            }
+        }
+        self.finish(watch)
+    }
+
+    fn run_window(&mut self, watch: &mut impl Watch) {
+        let closes = self.meter.closes();
+        while let Some((now, event)) = self.events.pop_before(closes) {
+            self.now = now;
+            self.record.totals.events += 1;
+            self.handle(event);
+            while let Some(station) = self.freed.pop() {
+                self.serve_queue(station);
+            }
+            if self.trace.rows.len() >= TRACE_BATCH {
+                watch.attempts(&self.trace.rows);
+                self.trace.rows.clear();
+            }
+        }
+        self.now = closes;
+        self.close_window();
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrival { source } => self.arrive(source),
+            Event::Ask { source, client } => self.ask(source, client),
+            Event::Connected(attempt) => self.connect(attempt),
+            Event::Delivery(attempt) => self.deliver(attempt),
+            Event::WorkEnd(attempt) => self.end_work(attempt),
+            Event::QueueWaitEnd(attempt) => self.end_queue_wait(attempt),
+            Event::Reply(attempt) => self.receive(attempt),
+            Event::Timeout(attempt) => self.time_out(attempt),
+            Event::PoolWaitEnd(attempt) => self.end_pool_wait(attempt),
+            Event::RetryDue(call) => self.retry(call),
+            Event::LookupEnd(call) => self.end_lookup(call),
+            Event::TriggerBegin(trigger) => self.begin_trigger(trigger),
+            Event::TriggerEnd(trigger) => self.end_trigger(trigger),
+            Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
+            Event::Revival(tier) => self.revive(tier),
+        }
+    }
+
+    /// Every constant span of the model gets a lane, the most used first: timeouts, then immediate retries, then work.
+    fn open_lanes(&mut self) {
+        self.events.open_lane(Span::ZERO);
+        let timeouts = self.model.edges.iter().filter_map(|edge| edge.patience.timeout);
+        let works =
+            self.model.tiers.iter().flat_map(|tier| tier.programs.iter().flat_map(|p| &p.works));
+        let constants = works.filter_map(|work| match work.law {
+            Distribution::Constant(span) => Some(span),
+            _ => None,
+        });
+        let spans: Vec<Span> = timeouts.chain(constants).collect();
+        spans.into_iter().for_each(|span| self.events.open_lane(span));
+    }
+
+    fn build_tiers(&mut self) {
+        let model = self.model;
+        for tier in model.tier_ids() {
+            let rule = model.tier(tier);
+            self.tiers.push(TierState::start(rule));
+            if !rule.is_client() {
+                self.add_stations(tier, rule.replicas);
+            }
+        }
+    }
+
+    /// Base sources first, then the extra demand of each trigger; each has a key of its own.
+    fn build_sources(&mut self) {
+        let model = self.model;
+        for tier in model.tier_ids() {
+            if let Some(arrivals) = &model.tier(tier).arrivals {
+                self.add_source(tier, 0, arrivals.source());
+            }
+        }
+        for (number, trigger) in model.triggers.iter().enumerate() {
+            let Lever::Demand(surges) = &trigger.lever else { continue };
+            for (tier, surge) in surges {
+                let arrivals = model.tier(*tier).arrivals.as_ref();
+                if let Some(source) =
+                    arrivals.and_then(|a| a.surge(*surge, trigger.at, trigger.until))
+                {
+                    self.add_source(*tier, 1 + number as u64, source);
+                }
+            }
+        }
+    }
+
+    fn add_source(&mut self, tier: TierId, number: u64, source: Source) {
+        let key = self.root.child(u64::from(tier.0)).child(number);
+        let index = self.sources.len() as u32;
+        let clients = source.loop_clients();
+        let turns = vec![0; clients as usize];
+        self.sources.push(SourceRun {
+            source,
+            state: SourceState::default(),
+            key,
+            tier,
+            born: 0,
+            turns,
+        });
+        if clients == 0 {
+            self.plan_arrival(index);
+        }
+        for client in 0..clients {
+            let think =
+                self.sources[index as usize].source.think(Time::ZERO, key.child(u64::from(client)));
+            if let Some(time) = think {
+                self.events.push(time, Event::Ask { source: index as u16, client });
+            }
+        }
+    }
+
+    fn plan_arrival(&mut self, source: u32) {
+        let run = &mut self.sources[source as usize];
+        if let Some(time) = run.source.next(&mut run.state, run.key) {
+            self.events.push(time, Event::Arrival { source });
+        }
+    }
+
+    fn arrive(&mut self, source: u32) {
+        self.plan_arrival(source);
+        let run = &mut self.sources[source as usize];
+        let (tier, number) = (run.tier, run.born);
+        let key = run.key.child(number);
+        run.born += 1;
+        let thinned = 1.0 - self.conditions.tier(tier).demand;
+        if key.chance(Purpose::Thinning, thinned) {
+            return;
+        }
+        let clients = self.model.tier(tier).replicas;
+        let client =
+            if clients == 1 { 0 } else { (key.unit(Purpose::Client) * f64::from(clients)) as u32 };
+        self.begin_request(source as u16, client, key, number);
+    }
+
+    /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow answer to one
+    /// client shifts nobody else's draws.
+    fn ask(&mut self, source: u16, client: u32) {
+        let run = &mut self.sources[usize::from(source)];
+        let (number, turn) = (run.born, &mut run.turns[client as usize]);
+        run.born += 1;
+        *turn += 1;
+        let key = run.key.child(u64::from(client)).child(u64::from(*turn));
+        self.begin_request(source, client, key, number);
+    }
+
+    fn finish(mut self, watch: &mut impl Watch) -> Record {
+        let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
+        for id in under_way {
+            let attempt = &self.attempts[id];
+            self.record.totals.in_flight +=
+                u64::from(matches!(attempt.caller, world::Caller::User { .. }));
+            self.note_in_trace(id);
+        }
+        watch.attempts(&self.trace.rows);
+        let totals = &self.record.totals;
+        assert_eq!(
+            totals.requests,
+            totals.answered + totals.failed + totals.in_flight,
+            "every request ends exactly once or is still in flight"
+        );
+        self.record
+    }
+}
+
+impl EdgeState {
+    fn start(model: &Model, edge: &Edge) -> Self {
+        let mut state = EdgeState {
+            pools: Vec::new(),
+            buckets: Vec::new(),
+            cache: edge.cache.as_ref().map(Cache::start),
+        };
+        state.grow(edge, model.tier(edge.caller).replicas as usize);
+        state
+    }
+
+    /// Pools and budgets for so many replicas of the caller.
+    fn grow(&mut self, edge: &Edge, replicas: usize) {
+        if edge.pool.is_some() {
+            self.pools.resize_with(replicas, Connections::new);
+        }
+        if let Some(budget) = &edge.budget {
+            let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };
+            self.buckets.resize(buckets, budget.start());
+        }
+    }
+}
+
+impl TierState {
+    fn start(rule: &Tier) -> Self {
+        TierState {
+            stations: Vec::new(),
+            turn: 0,
+            limiter: rule.admission.map(|admission| admission.start(Time::ZERO)),
+            ramp: None,
+            ramp_serial: 0,
+            held: Vec::new(),
+            down_until: Time::ZERO,
+            paused_until: Time::ZERO,
+            paused: Span::ZERO,
+            ledger: Ledger::default(),
+        }
+    }
+}

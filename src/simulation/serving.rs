@@ -1,0 +1,508 @@
+//! The callee's side: an attempt from its delivery to its answer.
+
+use super::Simulation;
+use super::event::Event;
+use super::world::{Attempt, Caller, State};
+use crate::kernel::{Id, Purpose, Span, Time};
+use crate::mechanism::conditions::Outage;
+use crate::mechanism::idempotency::Effect;
+use crate::mechanism::outcome::{Outcome, Reason};
+use crate::mechanism::timeout::{Abandoned, too_late};
+use crate::mechanism::work::{Drawn, fails};
+use crate::model::Op;
+
+impl Simulation<'_> {
+    /// An attempt reaches its callee.
+    pub(super) fn deliver(&mut self, id: Id) {
+        let now = self.now;
+        let Some(attempt) = self.attempts.get_mut(id) else { return };
+        attempt.arrived = now;
+        let (tier, key, deadline, awaited) =
+            (attempt.tier, attempt.key, attempt.deadline, attempt.awaited);
+        let rule = self.model.tier(tier);
+        self.meter.tiers[tier.index()].counts.offered += 1;
+        if let Some(outage) = self.conditions.tier(tier).outage {
+            return self.meet_outage(id, outage);
+        }
+        let state = &mut self.tiers[tier.index()];
+        if now < state.down_until {
+            return self.refuse(id, Reason::Down);
+        }
+        if state.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now)) {
+            return self.refuse(id, Reason::Admission);
+        }
+        if too_late(now, deadline, rule.min_remaining) {
+            return self.refuse(id, Reason::Deadline);
+        }
+        if !awaited && rule.abandoned == Abandoned::Interrupt {
+            return self.refuse(id, Reason::Left);
+        }
+        let (turn, stations) = (state.turn, &state.stations);
+        state.turn += 1;
+        let load = |replica: usize| {
+            let station = &self.stations[stations[replica] as usize];
+            station.servers.busy() + station.waiting.len() as u32
+        };
+        let replica = rule.balance.pick(turn, key, stations.len(), load);
+        self.admit(id, replica as u32);
+    }
+
+    fn meet_outage(&mut self, id: Id, outage: Outage) {
+        let attempt = &mut self.attempts[id];
+        match outage {
+            Outage::Fail => self.refuse(id, Reason::Down),
+            Outage::BlackHole => {
+                attempt.state = State::Lost;
+                if !attempt.awaited {
+                    self.free(id);
+                }
+            }
+            Outage::Hold => {
+                attempt.state = State::Held;
+                let tier = attempt.tier;
+                self.tiers[tier.index()].held.push(id);
+            }
+        }
+    }
+
+    /// Serves the attempt at a replica, or queues it there, or turns it away.
+    fn admit(&mut self, id: Id, replica: u32) {
+        let (now, left) = (self.now, self.meter.left(self.now));
+        let attempt = &mut self.attempts[id];
+        attempt.replica = replica;
+        let tier = attempt.tier;
+        let rule = self.model.tier(tier);
+        let index = self.tiers[tier.index()].stations[replica as usize];
+        let station = &self.stations[index as usize];
+        let conditions = self.conditions.tier(tier);
+        let free = station.waiting.is_empty()
+            && !conditions.paused
+            && station.servers.free(conditions.lost);
+        if !free && !rule.queue.admits(station.waiting.len()) {
+            return self.refuse(id, Reason::QueueFull);
+        }
+        if rule.drawn == Drawn::AtEnqueue {
+            self.draw_first_work(id);
+        }
+        let meter = &mut self.meter.tiers[tier.index()];
+        meter.counts.admitted += 1;
+        meter.in_flight.add(1, left);
+        if free {
+            return self.start(id, index);
+        }
+        meter.queue.add(1, left);
+        self.stations[index as usize].waiting.push(id);
+        self.attempts[id].state = State::Queued;
+        if let Some(wait) = rule.queue.max_wait {
+            self.events.push_after(now, wait, Event::QueueWaitEnd(id));
+        }
+    }
+
+    /// Fixes the length of the first work before service, under the slow-down of now.
+    fn draw_first_work(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        let program = &self.model.tier(attempt.tier).programs[usize::from(attempt.class)];
+        if let Op::Work(number) = program.ops[0] {
+            let slow = self.conditions.tier(attempt.tier).slow;
+            attempt.work =
+                program.works[usize::from(number)].draw(attempt.key, 0, slow, Purpose::Work);
+        }
+    }
+
+    /// An attempt has waited in the queue as long as it may.
+    pub(super) fn end_queue_wait(&mut self, id: Id) {
+        if self.attempts.get(id).is_some_and(|attempt| attempt.state == State::Queued) {
+            self.leave_queue(id);
+            self.refuse(id, Reason::QueueWait);
+        }
+    }
+
+    /// The attempt leaves the middle of its queue.
+    fn leave_queue(&mut self, id: Id) {
+        let left = self.meter.left(self.now);
+        let attempt = &mut self.attempts[id];
+        attempt.state = State::Running;
+        let meter = &mut self.meter.tiers[attempt.tier.index()];
+        meter.queue.add(-1, left);
+        meter.in_flight.add(-1, left);
+        let index = self.tiers[attempt.tier.index()].stations[attempt.replica as usize];
+        let attempts = &self.attempts;
+        self.stations[index as usize]
+            .waiting
+            .leave(|id| attempts.get(id).is_some_and(Attempt::waits));
+    }
+
+    /// Takes a server for the attempt and runs its program.
+    fn start(&mut self, id: Id, station: u32) {
+        let (now, left) = (self.now, self.meter.left(self.now));
+        self.stations[station as usize].servers.take();
+        let attempt = &mut self.attempts[id];
+        let resumed = attempt.state == State::Resuming;
+        attempt.holds_server = true;
+        attempt.state = State::Running;
+        let meter = &mut self.meter.tiers[attempt.tier.index()];
+        meter.busy.add(1, left);
+        if resumed {
+            return self.go_on(id);
+        }
+        attempt.started = now;
+        meter.wait.add(now.since(attempt.arrived));
+        self.proceed(id);
+    }
+
+    /// Serves those who wait, while there are servers.
+    pub(super) fn serve_queue(&mut self, index: u32) {
+        let tier = self.stations[index as usize].tier;
+        let rule = self.model.tier(tier);
+        loop {
+            let conditions = self.conditions.tier(tier);
+            let station = &mut self.stations[index as usize];
+            if conditions.paused
+                || station.waiting.is_empty()
+                || !station.servers.free(conditions.lost)
+            {
+                return;
+            }
+            let attempts = &self.attempts;
+            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+            let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
+            let attempt = &self.attempts[id];
+            let left = self.meter.left(self.now);
+            self.meter.tiers[tier.index()].queue.add(-1, left);
+            let skipped = !attempt.awaited && rule.abandoned != Abandoned::Finish;
+            let expired = too_late(self.now, attempt.deadline, rule.min_remaining);
+            if attempt.state == State::Queued && (skipped || expired) {
+                self.meter.tiers[tier.index()].in_flight.add(-1, left);
+                self.refuse(id, if expired { Reason::Deadline } else { Reason::Left });
+            } else {
+                self.start(id, index);
+            }
+        }
+    }
+
+    /// Runs the program of an attempt until it has to wait for something.
+    pub(super) fn proceed(&mut self, id: Id) {
+        loop {
+            let attempt = &mut self.attempts[id];
+            let rule = self.model.tier(attempt.tier);
+            let program = &rule.programs[usize::from(attempt.class)];
+            let (step, key) = (attempt.step, attempt.key);
+            let op = program.ops[usize::from(step)];
+            if op != Op::End && too_late(self.now, attempt.deadline, rule.min_remaining) {
+                return self.answer(id, Outcome::Refused(Reason::Deadline));
+            }
+            attempt.step += 1;
+            match op {
+                Op::End => return self.end_program(id),
+                Op::Jump(target) => attempt.step = target,
+                Op::Choose { first, count } => {
+                    let choices = &program.choices[usize::from(first)..][..usize::from(count)];
+                    let u = key.child(u64::from(step)).unit(Purpose::Choice);
+                    let chosen = choices.iter().find(|(up_to, _)| u < *up_to).or(choices.last());
+                    attempt.step = chosen.map_or(attempt.step, |(_, target)| *target);
+                }
+                Op::Work(number) => {
+                    let span = self.length_of_work(id, step, number);
+                    return self.work(id, span);
+                }
+                Op::Call(edge) => {
+                    attempt.pending = 1;
+                    self.begin_call(id, edge, u64::from(step));
+                    if self.waits_for_calls(id) {
+                        return;
+                    }
+                }
+                Op::Together { first, count } => {
+                    attempt.pending = count;
+                    for &edge in &program.together[usize::from(first)..][..usize::from(count)] {
+                        self.begin_call(id, edge, u64::from(step));
+                    }
+                    if self.waits_for_calls(id) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The length of a piece of work: a stored result is looked up instead; what was drawn at enqueue stays.
+    fn length_of_work(&mut self, id: Id, step: u16, number: u16) -> Span {
+        let attempt = &self.attempts[id];
+        let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
+        let rule = self.model.tier(tier);
+        let slow = self.conditions.tier(tier).slow;
+        if let Some(write) = &rule.write
+            && write.stored(&mut self.tiers[tier.index()].ledger, operation, self.now)
+        {
+            return write.lookup.sample(&mut key.stream(Purpose::Lookup)).scaled(slow);
+        }
+        if rule.drawn == Drawn::AtEnqueue && step == 0 {
+            return attempt.work;
+        }
+        rule.programs[usize::from(attempt.class)].works[usize::from(number)].draw(
+            key,
+            step,
+            slow,
+            Purpose::Work,
+        )
+    }
+
+    /// Works for so long; a pause of the tier comes on top.
+    fn work(&mut self, id: Id, span: Span) {
+        let attempt = &mut self.attempts[id];
+        let tier = &self.tiers[attempt.tier.index()];
+        let standstill = self.now.until(tier.paused_until);
+        attempt.state = State::Working;
+        attempt.work = span;
+        attempt.work_began = self.now;
+        attempt.pauses = tier.paused;
+        self.events.push_after(self.now, standstill + span, Event::WorkEnd(id));
+    }
+
+    /// A piece of work is done, unless a pause has put it off.
+    pub(super) fn end_work(&mut self, id: Id) {
+        let Some(attempt) = self.attempts.get_mut(id) else { return };
+        if attempt.state != State::Working {
+            return;
+        }
+        let tier = attempt.tier.index();
+        let paused = self.tiers[tier].paused;
+        if paused > attempt.pauses {
+            let put_off = paused - attempt.pauses;
+            attempt.pauses = paused;
+            return self.events.push_after(self.now, put_off, Event::WorkEnd(id));
+        }
+        attempt.state = State::Running;
+        let work = std::mem::replace(&mut attempt.work, Span::ZERO).seconds();
+        let wasted = !self.is_awaited(id);
+        let counts = &mut self.meter.tiers[tier].counts;
+        counts.worked_s += work;
+        counts.wasted_s += if wasted { work } else { 0.0 };
+        self.proceed(id);
+    }
+
+    /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its worker.
+    fn waits_for_calls(&mut self, id: Id) -> bool {
+        let attempt = &mut self.attempts[id];
+        let asynchronous = self.model.tier(attempt.tier).asynchronous;
+        if attempt.pending > 0 {
+            attempt.state = State::Calling;
+            if asynchronous {
+                self.release_server(id);
+            }
+            return true;
+        }
+        if attempt.failed || attempt.work > Span::ZERO {
+            self.go_on(id);
+            return true;
+        }
+        false
+    }
+
+    /// The last call has ended: the attempt goes on, at an asynchronous tier when a server is free.
+    pub(super) fn resume(&mut self, id: Id) {
+        let left = self.meter.left(self.now);
+        let attempt = &mut self.attempts[id];
+        let (tier, replica) = (attempt.tier, attempt.replica as usize);
+        let rule = self.model.tier(tier);
+        if !rule.asynchronous || attempt.failed {
+            attempt.state = State::Running;
+            return self.go_on(id);
+        }
+        attempt.state = State::Resuming;
+        let index = self.tiers[tier.index()].stations[replica];
+        let conditions = self.conditions.tier(tier);
+        if !conditions.paused && self.stations[index as usize].servers.free(conditions.lost) {
+            return self.start(id, index);
+        }
+        self.stations[index as usize].waiting.push_resumed(id);
+        self.meter.tiers[tier.index()].queue.add(1, left);
+    }
+
+    /// After calls: fail, or do the work of a fallback, or take the next step.
+    fn go_on(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        if attempt.failed {
+            self.answer(id, Outcome::Failed);
+        } else if attempt.work > Span::ZERO {
+            self.work(id, attempt.work);
+        } else {
+            self.proceed(id);
+        }
+    }
+
+    /// The program has come to its end: an error by chance, the effect of a write, the answer.
+    fn end_program(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
+        let rule = self.model.tier(tier);
+        if fails(key, rule.errors, self.conditions.tier(tier).fail) {
+            return self.answer(id, Outcome::Failed);
+        }
+        if let Some(write) = &rule.write {
+            let counts = &mut self.meter.tiers[tier.index()].counts;
+            match write.commit(&mut self.tiers[tier.index()].ledger, operation, self.now) {
+                Effect::First => counts.effects += 1,
+                Effect::Duplicate => counts.duplicates += 1,
+                Effect::Stored => {}
+            }
+        }
+        self.answer(id, Outcome::Ok);
+    }
+
+    /// The callee is done with the attempt.
+    fn answer(&mut self, id: Id, outcome: Outcome) {
+        if let Caller::User { source } = self.attempts[id].caller {
+            return self.end_request(id, source, outcome);
+        }
+        let left = self.meter.left(self.now);
+        let useful = outcome == Outcome::Ok && self.is_awaited(id);
+        if self.attempts[id].holds_server {
+            self.release_server(id);
+        }
+        let attempt = &self.attempts[id];
+        let meter = &mut self.meter.tiers[attempt.tier.index()];
+        meter.in_flight.add(-1, left);
+        if let Outcome::Refused(reason) = outcome {
+            meter.counts.refused[reason as usize] += 1;
+        } else {
+            meter.counts.finished += 1;
+            meter.counts.good += u64::from(useful);
+            meter.counts.failed += u64::from(outcome == Outcome::Failed);
+            meter.sojourn.add(self.now.since(attempt.arrived));
+        }
+        self.reply(id, outcome);
+    }
+
+    /// Turns an attempt away that is not in service.
+    pub(super) fn refuse(&mut self, id: Id, reason: Reason) {
+        let tier = self.attempts[id].tier;
+        self.meter.tiers[tier.index()].counts.refused[reason as usize] += 1;
+        self.reply(id, Outcome::Refused(reason));
+    }
+
+    /// Sends the answer back.
+    fn reply(&mut self, id: Id, outcome: Outcome) {
+        let attempt = &mut self.attempts[id];
+        attempt.state = State::Returning;
+        attempt.answer = Some(outcome);
+        if !attempt.awaited {
+            return self.receive(id);
+        }
+        let (key, edge) = (attempt.key, attempt.edge);
+        let network = &self.model.edge(edge).network;
+        if outcome == Outcome::Ok && network.loses_reply(key) {
+            self.attempts[id].state = State::Lost;
+            return;
+        }
+        let travel = network.travel(key, Purpose::Inbound, self.conditions.delay(edge));
+        if travel == Span::ZERO {
+            self.receive(id);
+        } else {
+            self.events.push_after(self.now, travel, Event::Reply(id));
+        }
+    }
+
+    fn release_server(&mut self, id: Id) {
+        let left = self.meter.left(self.now);
+        let attempt = &mut self.attempts[id];
+        attempt.holds_server = false;
+        let tier = attempt.tier.index();
+        let index = self.tiers[tier].stations[attempt.replica as usize];
+        self.meter.tiers[tier].busy.add(-1, left);
+        self.stations[index as usize].servers.release();
+        self.freed.push(index);
+    }
+
+    /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
+    pub(super) fn callee_learns(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        if self.model.tier(attempt.tier).abandoned != Abandoned::Interrupt {
+            return;
+        }
+        match attempt.state {
+            State::Queued | State::Resuming => {
+                self.leave_queue(id);
+                self.refuse(id, Reason::Left);
+            }
+            _ => {
+                self.stop(id);
+                self.refuse(id, Reason::Left);
+            }
+        }
+    }
+
+    /// Stops an attempt in service: its server is free, its calls are abandoned, its work so far is wasted.
+    fn stop(&mut self, id: Id) {
+        let left = self.meter.left(self.now);
+        self.abandon_calls(id);
+        let attempt = &self.attempts[id];
+        let meter = &mut self.meter.tiers[attempt.tier.index()];
+        meter.in_flight.add(-1, left);
+        if attempt.state == State::Working {
+            let done = self.now.since(attempt.work_began).min(attempt.work).seconds();
+            meter.counts.worked_s += done;
+            meter.counts.wasted_s += done;
+        }
+        if attempt.holds_server {
+            self.release_server(id);
+        }
+    }
+
+    /// Drops all that wait at a tier.
+    pub(super) fn drop_queue(&mut self, tier: crate::document::TierId) {
+        for index in self.tiers[tier.index()].stations.clone() {
+            let attempts = &self.attempts;
+            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+            for id in self.stations[index as usize].waiting.drain(waits) {
+                let left = self.meter.left(self.now);
+                self.meter.tiers[tier.index()].queue.add(-1, left);
+                self.abandon_calls(id);
+                self.meter.tiers[tier.index()].in_flight.add(-1, left);
+                self.refuse(id, Reason::Dropped);
+            }
+        }
+    }
+
+    /// Everything at a tier is lost: those who wait, those in service, those held. It is down until `until`.
+    pub(super) fn restart(&mut self, tier: crate::document::TierId, until: Time) {
+        self.drop_queue(tier);
+        let at_work = |attempt: &Attempt| {
+            attempt.tier == tier
+                && matches!(attempt.state, State::Working | State::Calling | State::Running)
+        };
+        let in_service: Vec<Id> =
+            self.attempts.iter().filter(|(_, a)| at_work(a)).map(|(id, _)| id).collect();
+        for id in in_service {
+            if self.attempts.get(id).is_some_and(at_work) {
+                self.stop(id);
+                self.refuse(id, Reason::Dropped);
+            }
+        }
+        for id in std::mem::take(&mut self.tiers[tier.index()].held) {
+            self.refuse(id, Reason::Dropped);
+        }
+        for edge in self.model.edge_ids() {
+            let rule = self.model.edge(edge);
+            let in_process = rule.cache.as_ref().is_some_and(|cache| cache.in_process);
+            if let (true, Some(entries)) =
+                (rule.caller == tier && in_process, &mut self.edges[edge.index()].cache)
+            {
+                entries.flush();
+            }
+        }
+        self.tiers[tier.index()].down_until = until;
+    }
+
+    /// Whether somebody up the chain of callers, to the user, still waits for this attempt.
+    fn is_awaited(&self, id: Id) -> bool {
+        let mut attempt = &self.attempts[id];
+        loop {
+            match attempt.caller {
+                _ if !attempt.awaited => return false,
+                Caller::User { .. } => return true,
+                Caller::Call(call) => attempt = &self.attempts[self.calls[call].parent],
+            }
+        }
+    }
+}

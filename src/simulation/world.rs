@@ -1,0 +1,265 @@
+//! What lives in a run: attempts, calls, stations, and the state of every mechanism.
+//!
+//! A user request is an attempt at a client tier. It makes *calls*; a call makes attempts at its callee, one after the
+//! other; each of these may make calls of its own. An attempt belongs to two parties, its caller and its callee, and is
+//! freed when both are done with it.
+
+use crate::document::{EdgeId, TierId};
+use crate::kernel::{Id, Key, Span, Time};
+use crate::mechanism::admission::{Limiter, Ramp};
+use crate::mechanism::arrival::{Source, SourceState};
+use crate::mechanism::budget::Tokens;
+use crate::mechanism::cache::Entries;
+use crate::mechanism::concurrency::Servers;
+use crate::mechanism::idempotency::Ledger;
+use crate::mechanism::outcome::Outcome;
+use crate::mechanism::pool::Connections;
+use crate::mechanism::queue::Waiting;
+use crate::mechanism::retry::RetryState;
+
+/// One try of a call at its callee; or a user request, at its client.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What its draws are keyed by.
+    pub key: Key,
+    /// The operation it stands for: the same for all attempts of a call.
+    pub operation: Key,
+    /// Who waits for it.
+    pub caller: Caller,
+    /// Number of its user request: source in the upper 16 bits, number within it below.
+    pub request: u64,
+    /// After this nobody waits, as far as the callee knows.
+    pub deadline: Time,
+    /// Sent by the caller.
+    pub sent: Time,
+    /// Reached the callee.
+    pub arrived: Time,
+    /// Service began.
+    pub started: Time,
+    /// The work under way began.
+    pub work_began: Time,
+    /// Length of the work under way, or drawn for the first.
+    pub work: Span,
+    /// Pauses of the tier that had been reckoned with when the work began.
+    pub pauses: Span,
+    /// The edge it came along; without meaning for a user request.
+    pub edge: EdgeId,
+    /// Its callee.
+    pub tier: TierId,
+    /// Its class.
+    pub class: u16,
+    /// Replica of the tier, or number of the client.
+    pub replica: u32,
+    /// Where in the program it is.
+    pub step: u16,
+    /// Calls it waits for.
+    pub pending: u16,
+    /// The first of its calls, [`Id::NONE`] without.
+    pub first_call: Id,
+    /// 1 for the first of its call.
+    pub number: u32,
+    /// Where in its life it is.
+    pub state: State,
+    /// The callee's answer, once there is one.
+    pub answer: Option<Outcome>,
+    /// Whether the caller still waits.
+    pub awaited: bool,
+    /// Whether it holds a server.
+    pub holds_server: bool,
+    /// Whether a call it needs has failed.
+    pub failed: bool,
+    /// Whether that failure was a rate limit's.
+    pub turned_away: bool,
+    /// Whether it goes into the trace.
+    pub traced: bool,
+}
+
+/// Who waits for an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A user, through this source.
+    User {
+        /// Number of the source.
+        source: u16,
+    },
+    /// A call.
+    Call(Id),
+}
+
+impl Attempt {
+    /// A user request that begins at `now`.
+    pub fn request(key: Key, source: u16, number: u64, tier: TierId, now: Time) -> Self {
+        Attempt {
+            key,
+            operation: key,
+            caller: Caller::User { source },
+            request: u64::from(source) << 48 | number,
+            deadline: Time::NEVER,
+            sent: now,
+            arrived: now,
+            started: now,
+            work_began: now,
+            work: Span::ZERO,
+            pauses: Span::ZERO,
+            edge: EdgeId(0),
+            tier,
+            class: 0,
+            replica: 0,
+            step: 0,
+            pending: 0,
+            first_call: Id::NONE,
+            number: 1,
+            state: State::Running,
+            answer: None,
+            awaited: true,
+            holds_server: false,
+            failed: false,
+            turned_away: false,
+            traced: false,
+        }
+    }
+
+    /// The next try of `call`, made by `parent` at `now`.
+    pub fn next_of(id: Id, call: &Call, parent: &Attempt, tier: TierId, now: Time) -> Self {
+        Attempt {
+            key: call.key.child(u64::from(call.made)),
+            operation: call.operation,
+            caller: Caller::Call(id),
+            request: parent.request,
+            arrived: Time::NEVER,
+            started: Time::NEVER,
+            edge: call.edge,
+            class: parent.class,
+            number: call.made,
+            state: State::Travelling,
+            traced: parent.traced,
+            ..Attempt::request(call.key, 0, 0, tier, now)
+        }
+    }
+
+    /// How it ended for its caller; `None` while it is under way.
+    pub fn outcome(&self) -> Option<Outcome> {
+        if self.awaited { self.answer } else { Some(Outcome::TimedOut) }
+    }
+
+    /// Whether it stands in a queue.
+    pub fn waits(&self) -> bool {
+        matches!(self.state, State::Queued | State::Resuming)
+    }
+}
+
+/// Where in its life an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waits for a connection.
+    PoolWaiting,
+    /// On its way to the callee.
+    Travelling,
+    /// Kept by an outage that lets go at its end.
+    Held,
+    /// Waits for its first service.
+    Queued,
+    /// Waits to go on after a call, at a tier that freed its worker.
+    Resuming,
+    /// In service: runs its program.
+    Running,
+    /// In service: works until an event.
+    Working,
+    /// In service: waits for callees.
+    Calling,
+    /// Its answer is on the way back.
+    Returning,
+    /// No answer will ever come.
+    Lost,
+}
+
+/// All attempts of one caller at one callee for one purpose.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What its draws are keyed by.
+    pub key: Key,
+    /// What the caller wants done: the same whoever asks again.
+    pub operation: Key,
+    /// The attempt that made the call.
+    pub parent: Id,
+    /// The next call of the same parent, [`Id::NONE`] for the last.
+    pub sibling: Id,
+    /// The attempt under way; [`Id::NONE`] in back-off.
+    pub attempt: Id,
+    /// After this the caller wants no answer.
+    pub deadline: Time,
+    /// Between attempts.
+    pub retry: RetryState,
+    /// Attempts made.
+    pub made: u32,
+    /// On which edge.
+    pub edge: EdgeId,
+    /// Replica of the caller, which has the pool and the budget.
+    pub replica: u32,
+    /// Whether it waits for its next attempt.
+    pub backing_off: bool,
+}
+
+/// One replica: a queue and servers.
+#[derive(Clone, Debug)]
+pub struct Station {
+    /// Its tier.
+    pub tier: TierId,
+    /// Who is in service.
+    pub servers: Servers,
+    /// Who waits.
+    pub waiting: Waiting<Id>,
+}
+
+/// What changes at a tier.
+#[derive(Clone, Debug)]
+pub struct TierState {
+    /// Its stations.
+    pub stations: Vec<u32>,
+    /// Attempts distributed so far.
+    pub turn: u64,
+    /// Rate limit in force.
+    pub limiter: Option<Limiter>,
+    /// Ramp under way: rule, rate at its start, steps taken.
+    pub ramp: Option<(Ramp, f64, u32)>,
+    /// Counts ramps, so that a replaced one is recognised.
+    pub ramp_serial: u16,
+    /// Kept by an outage.
+    pub held: Vec<Id>,
+    /// Down after a restart until then.
+    pub down_until: Time,
+    /// Paused until then.
+    pub paused_until: Time,
+    /// All pauses so far, the present one in full.
+    pub paused: Span,
+    /// Writes done.
+    pub ledger: Ledger,
+}
+
+/// What changes on an edge.
+#[derive(Clone, Debug)]
+pub struct EdgeState {
+    /// Connections, by replica of the caller.
+    pub pools: Vec<Connections<Id>>,
+    /// Budgets, by replica of the caller, or one for all.
+    pub buckets: Vec<Tokens>,
+    /// Cached answers.
+    pub cache: Option<Entries>,
+}
+
+/// A source at work.
+#[derive(Clone, Debug)]
+pub struct SourceRun {
+    /// Its rule.
+    pub source: Source,
+    /// How far it has come.
+    pub state: SourceState,
+    /// What its draws are keyed by.
+    pub key: Key,
+    /// The client tier whose requests it makes.
+    pub tier: TierId,
+    /// Requests it has made, to number them.
+    pub born: u64,
+    /// The same by client, in a closed loop.
+    pub turns: Vec<u32>,
+}
