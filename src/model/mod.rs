@@ -2,6 +2,7 @@
 //!
 //! [`Model::parse`] reads the whole file and gives either a model that can run or every fault of it.
 
+mod assumptions;
 mod check;
 mod expect;
 mod graph;
@@ -31,6 +32,7 @@ use crate::mechanism::timeout::{Abandoned, Patience};
 use crate::mechanism::trigger::Trigger;
 use crate::mechanism::work::{Drawn, Work};
 
+pub use assumptions::assumptions;
 pub use check::check;
 pub use expect::{Expect, Range as ExpectedRange};
 pub use program::{Op, Program};

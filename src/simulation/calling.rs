@@ -202,7 +202,7 @@ impl Simulation<'_> {
     /// An attempt that waited for a connection has one; its caller may have left in the same instant.
     pub(super) fn connect(&mut self, id: Id) {
         let attempt = &self.attempts[id];
-        if !attempt.awaited {
+        if !attempt.awaited() {
             return self.free(id);
         }
         let own_clock =
@@ -264,7 +264,7 @@ impl Simulation<'_> {
     pub(super) fn receive(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), Some(answer)) = (attempt.caller, attempt.answer) else { return };
-        let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited);
+        let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited());
         self.free(id);
         if awaited {
             let replica = self.calls[call].replica;
@@ -281,7 +281,7 @@ impl Simulation<'_> {
 
     /// The caller's patience with an attempt ends.
     pub(super) fn time_out(&mut self, id: Id) {
-        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited) else { return };
+        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited()) else { return };
         let Caller::Call(call) = attempt.caller else { return };
         let (tier, state, edge) = (attempt.tier, attempt.state, attempt.edge);
         let replica = self.calls[call].replica;
@@ -298,7 +298,7 @@ impl Simulation<'_> {
 
     /// Nobody waits for this attempt any more; what happens to it is up to where it is.
     pub(super) fn caller_leaves(&mut self, id: Id) {
-        self.attempts[id].awaited = false;
+        self.attempts[id].left_at = self.now;
         match self.attempts[id].state {
             State::PoolWaiting => {
                 self.leave_pool_queue(id);
@@ -484,7 +484,7 @@ impl Simulation<'_> {
             started: attempt.started,
             ended: self.now,
             outcome: attempt.outcome(),
-            awaited: attempt.awaited,
+            awaited: attempt.awaited(),
         });
     }
 }

@@ -18,7 +18,7 @@ impl Simulation<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else { return };
         attempt.arrived = now;
         let (tier, key, deadline, awaited) =
-            (attempt.tier, attempt.key, attempt.deadline, attempt.awaited);
+            (attempt.tier, attempt.key, attempt.deadline, attempt.awaited());
         let rule = self.model.tier(tier);
         self.meter.tiers[tier.index()].counts.offered += 1;
         if let Some(outage) = self.conditions.tier(tier).outage {
@@ -53,7 +53,7 @@ impl Simulation<'_> {
             Outage::Fail => self.refuse(id, Reason::Down),
             Outage::BlackHole => {
                 attempt.state = State::Lost;
-                if !attempt.awaited {
+                if !attempt.awaited() {
                     self.free(id);
                 }
             }
@@ -169,7 +169,7 @@ impl Simulation<'_> {
             let attempt = &self.attempts[id];
             let left = self.meter.left(self.now);
             self.meter.tiers[tier.index()].queue.add(-1, left);
-            let skipped = !attempt.awaited && rule.abandoned != Abandoned::Finish;
+            let skipped = !attempt.awaited() && rule.abandoned != Abandoned::Finish;
             let expired = too_late(self.now, attempt.deadline, rule.min_remaining);
             if attempt.state == State::Queued && (skipped || expired) {
                 self.meter.tiers[tier.index()].in_flight.add(-1, left);
@@ -273,12 +273,19 @@ impl Simulation<'_> {
             return self.events.push_after(self.now, put_off, Event::WorkEnd(id));
         }
         attempt.state = State::Running;
-        let work = std::mem::replace(&mut attempt.work, Span::ZERO).seconds();
-        let wasted = !self.is_awaited(id);
-        let counts = &mut self.meter.tiers[tier].counts;
-        counts.worked_s += work;
-        counts.wasted_s += if wasted { work } else { 0.0 };
+        attempt.work = Span::ZERO;
+        self.note_work(id);
         self.proceed(id);
+    }
+
+    /// Counts the work that ends now. What was done after somebody up the chain had left is wasted.
+    fn note_work(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        let (tier, began) = (attempt.tier.index(), attempt.work_began);
+        let alone_since = began.max(self.left_at(id));
+        let counts = &mut self.meter.tiers[tier].counts;
+        counts.worked_s += self.now.since(began).seconds();
+        counts.wasted_s += alone_since.until(self.now).seconds();
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its worker.
@@ -356,7 +363,7 @@ impl Simulation<'_> {
             return self.end_request(id, source, outcome);
         }
         let left = self.meter.left(self.now);
-        let useful = outcome == Outcome::Ok && self.is_awaited(id);
+        let useful = outcome == Outcome::Ok && self.left_at(id) == Time::NEVER;
         if self.attempts[id].holds_server {
             self.release_server(id);
         }
@@ -386,7 +393,7 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Returning;
         attempt.answer = Some(outcome);
-        if !attempt.awaited {
+        if !attempt.awaited() {
             return self.receive(id);
         }
         let (key, edge) = (attempt.key, attempt.edge);
@@ -432,18 +439,16 @@ impl Simulation<'_> {
         }
     }
 
-    /// Stops an attempt in service: its server is free, its calls are abandoned, its work so far is wasted.
+    /// Stops an attempt in service: its server is free, its calls are abandoned.
     fn stop(&mut self, id: Id) {
         let left = self.meter.left(self.now);
         self.abandon_calls(id);
+        if self.attempts[id].state == State::Working {
+            self.note_work(id);
+        }
         let attempt = &self.attempts[id];
         let meter = &mut self.meter.tiers[attempt.tier.index()];
         meter.in_flight.add(-1, left);
-        if attempt.state == State::Working {
-            let done = self.now.since(attempt.work_began).min(attempt.work).seconds();
-            meter.counts.worked_s += done;
-            meter.counts.wasted_s += done;
-        }
         if attempt.holds_server {
             self.release_server(id);
         }
@@ -494,14 +499,16 @@ impl Simulation<'_> {
         self.tiers[tier.index()].down_until = until;
     }
 
-    /// Whether somebody up the chain of callers, to the user, still waits for this attempt.
-    fn is_awaited(&self, id: Id) -> bool {
+    /// When the first in the chain of callers, from this attempt's own up to the user, left; [`Time::NEVER`] while all
+    /// of them wait.
+    fn left_at(&self, id: Id) -> Time {
         let mut attempt = &self.attempts[id];
+        let mut first = Time::NEVER;
         loop {
+            first = first.min(attempt.left_at);
             match attempt.caller {
-                _ if !attempt.awaited => return false,
-                Caller::User { .. } => return true,
-                Caller::Call(call) => attempt = &self.attempts[self.calls[call].parent],
+                Caller::Call(call) if attempt.awaited() => attempt = &self.attempts[self.calls[call].parent],
+                _ => return first,
             }
         }
     }

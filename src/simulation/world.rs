@@ -62,8 +62,8 @@ pub struct Attempt {
     pub state: State,
     /// The callee's answer, once there is one.
     pub answer: Option<Outcome>,
-    /// Whether the caller still waits.
-    pub awaited: bool,
+    /// When the caller left; [`Time::NEVER`] while it waits.
+    pub left_at: Time,
     /// Whether it holds a server.
     pub holds_server: bool,
     /// Whether a call it needs has failed.
@@ -111,7 +111,7 @@ impl Attempt {
             number: 1,
             state: State::Running,
             answer: None,
-            awaited: true,
+            left_at: Time::NEVER,
             holds_server: false,
             failed: false,
             turned_away: false,
@@ -137,9 +137,15 @@ impl Attempt {
         }
     }
 
+    /// Whether its caller still waits.
+    #[inline]
+    pub fn awaited(&self) -> bool {
+        self.left_at == Time::NEVER
+    }
+
     /// How it ended for its caller; `None` while it is under way.
     pub fn outcome(&self) -> Option<Outcome> {
-        if self.awaited { self.answer } else { Some(Outcome::TimedOut) }
+        if self.awaited() { self.answer } else { Some(Outcome::TimedOut) }
     }
 
     /// Whether it stands in a queue.

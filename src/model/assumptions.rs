@@ -1,0 +1,114 @@
+//! The settings that decide verdicts, as a model uses them: each run lists them, the defaults among them.
+
+use super::{Edge, Model, Tier};
+use crate::document::{EdgeId, share_text};
+use crate::kernel::Span;
+use crate::mechanism::budget::{Debit, Deposit, Scope};
+use crate::mechanism::cache::Late;
+use crate::mechanism::pool::Clock;
+use crate::mechanism::queue::Discipline;
+use crate::mechanism::work::Drawn;
+
+/// One line for each tier and each edge.
+pub fn assumptions(model: &Model) -> Vec<String> {
+    let tiers = model.tier_ids().map(|id| {
+        let name = model.names.tier_name(id);
+        match &model.tier(id).arrivals {
+            Some(arrivals) => format!("{name}: arrivals are {}", arrivals.describe()),
+            None => format!("{name}: {}", tier(model.tier(id))),
+        }
+    });
+    let edges = model.edge_ids().map(|id| format!("{}: {}", model.names.edge_name(id), edge(model, id)));
+    tiers.chain(edges).collect()
+}
+
+fn tier(tier: &Tier) -> String {
+    let mut parts = vec![match tier.concurrency {
+        None => "unlimited concurrency".to_owned(),
+        Some(limit) => {
+            let discipline = match tier.queue.discipline {
+                Discipline::Fifo => "FIFO",
+                Discipline::Lifo => "LIFO",
+            };
+            let queue = match tier.queue.capacity {
+                None => format!("{discipline} queue without bound"),
+                Some(0) => "no queue".into(),
+                Some(capacity) => format!("{discipline} queue of {capacity}"),
+            };
+            format!("{limit} in service, {queue}")
+        }
+    }];
+    if tier.replicas > 1 {
+        parts.push(format!("{} replicas by {}", tier.replicas, tier.balance.name()));
+    }
+    if tier.concurrency.is_some() {
+        parts.push(format!("abandoned work is {}", tier.abandoned.name()));
+        let held = if tier.asynchronous { "freed" } else { "held" };
+        parts.push(format!("worker {held} while it waits for a callee"));
+    }
+    parts.push(match tier.drawn {
+        Drawn::AtStart => "service drawn at its start".into(),
+        Drawn::AtEnqueue => "service drawn at enqueue".into(),
+    });
+    if tier.min_remaining > Span::ZERO {
+        parts.push(format!("no step begins with less than {} left", tier.min_remaining));
+    }
+    if let Some(write) = &tier.write {
+        parts.push(if write.keyed { "writes are keyed" } else { "writes are not keyed" }.into());
+    }
+    parts.join("; ")
+}
+
+fn edge(model: &Model, id: EdgeId) -> String {
+    let edge = model.edge(id);
+    let mut parts = vec![patience(edge)];
+    parts.push(match edge.retry.attempts {
+        1 => "no retry".into(),
+        attempts => format!("{attempts} attempts in all"),
+    });
+    if let Some(budget) = &edge.budget {
+        let paid = match budget.debit {
+            Debit::Decision => "at decision",
+            Debit::Send => "when sent",
+        };
+        let earned = match budget.deposit {
+            Deposit::Success => "successes",
+            Deposit::Request => "requests",
+        };
+        let scope = match budget.scope {
+            Scope::Instance => "per instance",
+            Scope::Fleet => "for the fleet",
+        };
+        parts.push(format!("retry budget of {} of {earned}, paid {paid}, {scope}", share_text(budget.ratio)));
+    }
+    if let Some(pool) = &edge.pool {
+        let clock = match pool.clock {
+            Clock::Attempt => "inside the attempt's clock",
+            Clock::Own => "on a clock of its own",
+        };
+        parts.push(format!("pool of {} for each caller, waited for {clock}", pool.size));
+    }
+    if let Some(cache) = &edge.cache {
+        let late = match cache.late {
+            Late::Discard => "thrown away",
+            Late::Fill => "kept",
+        };
+        parts.push(format!("cache of {} keys, late answers {late}", cache.keys));
+    }
+    if edge.optional {
+        parts.push("optional".into());
+    }
+    parts.join("; ")
+}
+
+fn patience(edge: &Edge) -> String {
+    let mut text = match edge.patience.timeout {
+        Some(timeout) => format!("timeout {timeout} for each attempt"),
+        None => "no timeout".to_owned(),
+    };
+    if let Some(deadline) = edge.patience.deadline {
+        text.push_str(&format!(", {deadline} for all"));
+    }
+    text.push_str(if edge.patience.pass { ", deadline passed on" } else { ", deadline not passed on" });
+    text
+}

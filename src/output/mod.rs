@@ -1,0 +1,11 @@
+//! Everything a run leaves for people and programs: diagnostics, the summary as text and JSON, Parquet, plots. The only
+//! room that writes files, and it never leaves a half-written one ([`file`]).
+
+pub mod diagnostic;
+pub mod file;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub mod summary;
+pub mod text;
+
+pub use summary::Summary;
