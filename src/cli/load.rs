@@ -33,7 +33,8 @@ impl Source {
     /// The file cannot be read, or a setting makes no sense.
     pub fn load(&self) -> anyhow::Result<Option<Loaded>> {
         let shown = self.path.display().to_string();
-        let text = std::fs::read_to_string(&self.path).with_context(|| format!("cannot read {shown}"))?;
+        let text =
+            std::fs::read_to_string(&self.path).with_context(|| format!("cannot read {shown}"))?;
         let (text, name) = if self.settings.is_empty() {
             (text, shown)
         } else {
@@ -41,11 +42,16 @@ impl Source {
             (changed.context("--set")?, format!("{shown} (with --set)"))
         };
         let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let file = |path: &str| std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string());
+        let file = |path: &str| {
+            std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string())
+        };
         match Model::parse(&text, &file) {
             Ok(model) => Ok(Some(Loaded { model, text, name })),
             Err(faults) => {
-                eprint!("{}", diagnostic::render(&faults, &name, &text, super::colour(&std::io::stderr())));
+                eprint!(
+                    "{}",
+                    diagnostic::render(&faults, &name, &text, super::colour(&std::io::stderr()))
+                );
                 let plural = if faults.len() == 1 { "" } else { "s" };
                 eprintln!("\n{name}: {} fault{plural}; the model was not run", faults.len());
                 Ok(None)

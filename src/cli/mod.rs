@@ -33,7 +33,9 @@ enum Command {
     #[command(after_help = "Example:\n  metastable schema > summary.schema.json")]
     Schema,
     /// Print a completion script for a shell.
-    #[command(after_help = "Example:\n  metastable completions bash > /etc/bash_completion.d/metastable")]
+    #[command(
+        after_help = "Example:\n  metastable completions bash > /etc/bash_completion.d/metastable"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,

@@ -50,7 +50,12 @@ impl Progress {
 impl Onlooker for Progress {
     fn progress(&self, twin: bool, now: Time) -> ControlFlow<()> {
         self.seconds[usize::from(twin)].store(now.seconds() as u64, Ordering::Relaxed);
-        self.bar.set_position(self.seconds.iter().map(|seconds| seconds.load(Ordering::Relaxed)).sum());
-        if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.bar
+            .set_position(self.seconds.iter().map(|seconds| seconds.load(Ordering::Relaxed)).sum());
+        if self.stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }

@@ -90,7 +90,10 @@ impl Run {
 
     #[cfg(not(feature = "parquet"))]
     fn open_trace(&self, _loaded: &Loaded) -> anyhow::Result<Trace> {
-        anyhow::ensure!(self.trace.is_none(), "--trace needs the feature `parquet`, which this build leaves out");
+        anyhow::ensure!(
+            self.trace.is_none(),
+            "--trace needs the feature `parquet`, which this build leaves out"
+        );
         Ok(Trace)
     }
 
@@ -157,7 +160,12 @@ impl Trace {
     }
 }
 
-fn write_files(out: &Path, loaded: &Loaded, twins: &Twins, summary: &Summary) -> anyhow::Result<()> {
+fn write_files(
+    out: &Path,
+    loaded: &Loaded,
+    twins: &Twins,
+    summary: &Summary,
+) -> anyhow::Result<()> {
     file::write(&out.join("summary.json"), summary.json().as_bytes())?;
     #[cfg(feature = "parquet")]
     {
@@ -173,6 +181,7 @@ fn write_files(out: &Path, loaded: &Loaded, twins: &Twins, summary: &Summary) ->
 /// Reads "5%" or "5".
 fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse::<f64>();
-    let share = number.ok().map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share <= 1.0);
+    let share =
+        number.ok().map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| "write a share above 0% and up to 100%, such as 5%".into())
 }

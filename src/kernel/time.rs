@@ -129,24 +129,29 @@ impl fmt::Display for Time {
     }
 }
 
-/// Written as a model file writes it: the largest unit that leaves no long fraction ("250ms", "1.5s", "10m").
+/// Written as a model file writes it: "250ms", "1.5s", "10m", "18m10s".
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 7] = [
+        const LONG: [(&str, u64); 4] = [
             ("d", 86_400_000_000_000),
             ("h", 3_600_000_000_000),
             ("m", 60_000_000_000),
             ("s", 1_000_000_000),
-            ("ms", 1_000_000),
-            ("us", 1_000),
-            ("ns", 1),
         ];
-        let whole = |&&(_, size): &&(&str, u64)| self.0 >= size && self.0.is_multiple_of(size);
-        if let Some((unit, size)) = UNITS.iter().find(whole) {
-            return write!(f, "{}{unit}", self.0 / size);
+        const SHORT: [(&str, u64); 4] =
+            [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+        let mut rest = self.0;
+        if rest >= LONG[3].1 && rest.is_multiple_of(LONG[3].1) {
+            for (unit, size) in LONG {
+                if rest >= size {
+                    write!(f, "{}{unit}", rest / size)?;
+                    rest %= size;
+                }
+            }
+            return Ok(());
         }
-        let (unit, size) = UNITS[3..].iter().find(|(_, size)| self.0 >= *size).unwrap_or(&UNITS[3]);
-        let text = format!("{:.3}", self.0 as f64 / *size as f64);
+        let (unit, size) = SHORT.iter().find(|(_, size)| rest >= *size).unwrap_or(&SHORT[0]);
+        let text = format!("{:.3}", rest as f64 / *size as f64);
         write!(f, "{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
@@ -156,10 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_prints_in_its_largest_whole_unit() {
+    fn a_span_prints_as_a_model_file_writes_it() {
         assert_eq!(Span::from_millis(250).to_string(), "250ms");
         assert_eq!(Span::from_secs(600).to_string(), "10m");
-        assert_eq!(Span::from_millis(1500).to_string(), "1500ms");
+        assert_eq!(Span::from_millis(1500).to_string(), "1.5s");
+        assert_eq!(Span::from_secs(1090).to_string(), "18m10s");
         assert_eq!(Span::from_nanos(1_234_567_890).to_string(), "1.235s");
         assert_eq!(Span::ZERO.to_string(), "0s");
     }

@@ -87,7 +87,7 @@ figures! {
         /// Attempts finished with an error.
         failed_per_s = |row, frame| rate(row.failed, frame),
         /// Service given to attempts that nobody waited for any more [server·s/s].
-        wasted_work_per_s = |row, frame| mean(row.wasted_s, frame),
+        wasted_work_per_s = |row, frame| mean(row.wasted_ns as f64 / 1e9, frame),
         /// Share of the servers held, in [0, 1]; null where servers are unlimited.
         utilisation = |row, frame| Some(row.busy_area / frame.seconds / f64::from(row.servers?)),
         /// Servers held, on average.

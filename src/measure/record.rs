@@ -54,10 +54,10 @@ pub struct TierRow {
     pub failed: u64,
     /// User requests that failed since a rate limit turned them away; client tiers only.
     pub turned_away: u64,
-    /// Work done for attempts that nobody waited for any more when it ended [s].
-    pub wasted_s: f64,
-    /// All work done [s].
-    pub worked_s: f64,
+    /// Work done after somebody up the chain of callers had left [ns].
+    pub wasted_ns: u64,
+    /// All work done [ns].
+    pub worked_ns: u64,
     /// Writes that had their effect.
     pub effects: u64,
     /// Writes that had their effect again.
@@ -210,8 +210,8 @@ impl TierRow {
         self.good += row.good;
         self.failed += row.failed;
         self.turned_away += row.turned_away;
-        self.wasted_s += row.wasted_s;
-        self.worked_s += row.worked_s;
+        self.wasted_ns += row.wasted_ns;
+        self.worked_ns += row.worked_ns;
         self.effects += row.effects;
         self.duplicates += row.duplicates;
         self.queue_area += row.queue_area;

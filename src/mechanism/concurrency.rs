@@ -53,6 +53,11 @@ impl Servers {
         self.limit = self.limit.map(|servers| servers.saturating_add(more));
     }
 
+    /// How many there are; `None`: as many as come.
+    pub fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
     /// In service now.
     pub fn busy(&self) -> u32 {
         self.busy

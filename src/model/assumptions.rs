@@ -18,7 +18,8 @@ pub fn assumptions(model: &Model) -> Vec<String> {
             None => format!("{name}: {}", tier(model.tier(id))),
         }
     });
-    let edges = model.edge_ids().map(|id| format!("{}: {}", model.names.edge_name(id), edge(model, id)));
+    let edges =
+        model.edge_ids().map(|id| format!("{}: {}", model.names.edge_name(id), edge(model, id)));
     tiers.chain(edges).collect()
 }
 
@@ -79,7 +80,10 @@ fn edge(model: &Model, id: EdgeId) -> String {
             Scope::Instance => "per instance",
             Scope::Fleet => "for the fleet",
         };
-        parts.push(format!("retry budget of {} of {earned}, paid {paid}, {scope}", share_text(budget.ratio)));
+        parts.push(format!(
+            "retry budget of {} of {earned}, paid {paid}, {scope}",
+            share_text(budget.ratio)
+        ));
     }
     if let Some(pool) = &edge.pool {
         let clock = match pool.clock {
@@ -109,6 +113,10 @@ fn patience(edge: &Edge) -> String {
     if let Some(deadline) = edge.patience.deadline {
         text.push_str(&format!(", {deadline} for all"));
     }
-    text.push_str(if edge.patience.pass { ", deadline passed on" } else { ", deadline not passed on" });
+    text.push_str(if edge.patience.pass {
+        ", deadline passed on"
+    } else {
+        ", deadline not passed on"
+    });
     text
 }

@@ -44,5 +44,9 @@ fn render_one(renderer: &Renderer, fault: &Fault, name: &str, text: &str) -> Str
 fn visible(range: std::ops::Range<usize>, text: &str) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(range.start.min(text.len()));
     let end = text.floor_char_boundary(range.end.min(text.len())).max(start);
-    if start == end { start..text.ceil_char_boundary((start + 1).min(text.len())) } else { start..end }
+    if start == end {
+        start..text.ceil_char_boundary((start + 1).min(text.len()))
+    } else {
+        start..end
+    }
 }

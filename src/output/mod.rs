@@ -5,6 +5,8 @@ pub mod diagnostic;
 pub mod file;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(feature = "plot")]
+pub mod plot;
 pub mod summary;
 pub mod text;
 

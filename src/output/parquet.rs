@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{
-    Column, DataFrame, NamedFrom, ParquetCompression, ParquetWriter, PolarsError, PolarsResult, Series,
-};
 use polars::io::parquet::write::BatchedWriter;
+use polars::prelude::{
+    Column, DataFrame, NamedFrom, ParquetCompression, ParquetWriter, PolarsError, PolarsResult,
+    Series,
+};
 
 use super::file::{Draft, FileError};
 use crate::document::{EdgeId, TierId};
@@ -137,7 +138,8 @@ fn write_table(
     columns: impl Iterator<Item = (&'static str, Vec<Option<f64>>)>,
 ) -> Result<PathBuf, ParquetError> {
     let windows = record.windows.len();
-    let repeated: Vec<&str> = names.iter().flat_map(|name| std::iter::repeat_n(name.as_str(), windows)).collect();
+    let repeated: Vec<&str> =
+        names.iter().flat_map(|name| std::iter::repeat_n(name.as_str(), windows)).collect();
     let instants = |instant: fn(&crate::measure::Window) -> Time| {
         let one: Vec<f64> = record.windows.iter().map(|window| instant(window).seconds()).collect();
         one.repeat(names.len())
@@ -150,14 +152,21 @@ fn write_table(
     all.extend(columns.map(|(name, values)| column(name, values)));
     let draft = Draft::new(path);
     let file = draft.create()?;
-    let written = DataFrame::new(names.len() * windows, all).and_then(|mut frame| writer(file).finish(&mut frame));
+    let written = DataFrame::new(names.len() * windows, all)
+        .and_then(|mut frame| writer(file).finish(&mut frame));
     written.map_err(|source| ParquetError::Format { path: path.to_owned(), source })?;
     Ok(draft.commit()?)
 }
 
-fn attempts_frame(rows: &[AttemptRow], edges: &[String], tiers: &[String]) -> PolarsResult<DataFrame> {
+fn attempts_frame(
+    rows: &[AttemptRow],
+    edges: &[String],
+    tiers: &[String],
+) -> PolarsResult<DataFrame> {
     let instants = |instant: fn(&AttemptRow) -> Time| -> Vec<Option<f64>> {
-        rows.iter().map(|row| Some(instant(row)).filter(|at| *at != Time::NEVER).map(Time::seconds)).collect()
+        rows.iter()
+            .map(|row| Some(instant(row)).filter(|at| *at != Time::NEVER).map(Time::seconds))
+            .collect()
     };
     let why = |row: &AttemptRow| match row.outcome {
         Some(Outcome::Refused(reason)) => Some(reason.name()),
@@ -167,14 +176,25 @@ fn attempts_frame(rows: &[AttemptRow], edges: &[String], tiers: &[String]) -> Po
         rows.len(),
         vec![
             column("request", rows.iter().map(|row| row.request).collect::<Vec<u64>>()),
-            column("edge", rows.iter().map(|row| edges[row.edge.index()].as_str()).collect::<Vec<_>>()),
-            column("tier", rows.iter().map(|row| tiers[row.tier.index()].as_str()).collect::<Vec<_>>()),
+            column(
+                "edge",
+                rows.iter().map(|row| edges[row.edge.index()].as_str()).collect::<Vec<_>>(),
+            ),
+            column(
+                "tier",
+                rows.iter().map(|row| tiers[row.tier.index()].as_str()).collect::<Vec<_>>(),
+            ),
             column("attempt", rows.iter().map(|row| row.attempt).collect::<Vec<u32>>()),
             column("sent_s", instants(|row| row.sent)),
             column("arrived_s", instants(|row| row.arrived)),
             column("started_s", instants(|row| row.started)),
             column("ended_s", instants(|row| row.ended)),
-            column("outcome", rows.iter().map(|row| row.outcome.map_or("in_flight", Outcome::name)).collect::<Vec<_>>()),
+            column(
+                "outcome",
+                rows.iter()
+                    .map(|row| row.outcome.map_or("in_flight", Outcome::name))
+                    .collect::<Vec<_>>(),
+            ),
             column("why", rows.iter().map(why).collect::<Vec<Option<&str>>>()),
             column("awaited", rows.iter().map(|row| row.awaited).collect::<Vec<bool>>()),
         ],

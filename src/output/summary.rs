@@ -154,7 +154,12 @@ impl Summary {
             },
             expectations: expectations
                 .into_iter()
-                .map(|e| ExpectationSummary { what: e.what, expected: e.expected, got: e.got, met: e.met })
+                .map(|e| ExpectationSummary {
+                    what: e.what,
+                    expected: e.expected,
+                    got: e.got,
+                    met: e.met,
+                })
                 .collect(),
             tiers: main.as_ref().map_or_else(BTreeMap::new, |phase| phase.tiers.clone()),
             edges: main.map_or_else(BTreeMap::new, |phase| phase.edges),
@@ -181,7 +186,8 @@ impl Summary {
 
     /// As JSON, with a line end.
     pub fn json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a summary has nothing that JSON cannot say");
+        let mut text =
+            serde_json::to_string_pretty(self).expect("a summary has nothing that JSON cannot say");
         text.push('\n');
         text
     }

@@ -22,7 +22,9 @@ pub fn render(model: &Model, summary: &Summary, style: Style) -> String {
     page.push('\n');
     page.push_str(&style.wrapped(&style.verdict(summary), 0));
     page.push('\n');
-    for phase in summary.phases.iter().filter(|phase| phase.name != "whole" || summary.phases.len() <= 2) {
+    for phase in
+        summary.phases.iter().filter(|phase| phase.name != "whole" || summary.phases.len() <= 2)
+    {
         page.push_str(&phase_table(model, phase, style));
     }
     page.push_str(&log(summary, style));
@@ -36,7 +38,8 @@ pub fn render(model: &Model, summary: &Summary, style: Style) -> String {
 }
 
 fn phase_table(model: &Model, phase: &PhaseSummary, style: Style) -> String {
-    let title = format!("{} ({} to {})", capital(&phase.name), clock(phase.from_s), clock(phase.to_s));
+    let title =
+        format!("{} ({} to {})", capital(&phase.name), clock(phase.from_s), clock(phase.to_s));
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -59,7 +62,10 @@ fn phase_table(model: &Model, phase: &PhaseSummary, style: Style) -> String {
         let cells = columns.iter().map(|(_, show)| show(figures));
         table.add_row(std::iter::once(name.to_owned()).chain(cells));
     }
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     format!("{}\n{}\n\n", style.bold(&title), trimmed(&table.to_string()))
 }
 
@@ -157,13 +163,20 @@ fn capital(word: &str) -> String {
 /// An instant as minutes and seconds, or hours.
 fn clock(seconds: f64) -> String {
     let whole = seconds.floor() as u64;
-    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, seconds - (whole / 60 * 60) as f64);
-    let rest = if (rest - rest.round()).abs() < 1e-6 { format!("{rest:02.0}") } else { format!("{rest:04.1}") };
+    let (hours, minutes, rest) =
+        (whole / 3600, whole / 60 % 60, seconds - (whole / 60 * 60) as f64);
+    let rest = if (rest - rest.round()).abs() < 1e-6 {
+        format!("{rest:02.0}")
+    } else {
+        format!("{rest:04.1}")
+    };
     if hours > 0 { format!("{hours}:{minutes:02}:{rest}") } else { format!("{minutes}:{rest}") }
 }
 
 fn rate(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| crate::document::rate_text(value).trim_end_matches("/s").to_owned())
+    value.map_or("-".into(), |value| {
+        crate::document::rate_text(value).trim_end_matches("/s").to_owned()
+    })
 }
 
 fn seconds(value: f64) -> String {

@@ -281,7 +281,9 @@ impl Simulation<'_> {
 
     /// The caller's patience with an attempt ends.
     pub(super) fn time_out(&mut self, id: Id) {
-        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited()) else { return };
+        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited()) else {
+            return;
+        };
         let Caller::Call(call) = attempt.caller else { return };
         let (tier, state, edge) = (attempt.tier, attempt.state, attempt.edge);
         let replica = self.calls[call].replica;

@@ -39,12 +39,9 @@ impl Simulation<'_> {
         for tier in self.model.tier_ids() {
             let state = &self.tiers[tier.index()];
             let counts = &mut self.meter.tiers[tier.index()].counts;
-            let replicas = match self.model.tier(tier).balance {
-                Balance::Shared => self.model.tier(tier).replicas,
-                _ => state.stations.len() as u32,
-            };
-            counts.servers =
-                self.model.tier(tier).concurrency.map(|limit| limit.saturating_mul(replicas));
+            let limit = |index: &u32| self.stations[*index as usize].servers.limit();
+            let limits: Option<Vec<u32>> = state.stations.iter().map(limit).collect();
+            counts.servers = limits.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
             counts.limit = state.limiter.map(|limiter| limiter.rate());
         }
         for (edge, meter) in self.edges.iter().zip(&mut self.meter.edges) {

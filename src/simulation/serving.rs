@@ -284,8 +284,8 @@ impl Simulation<'_> {
         let (tier, began) = (attempt.tier.index(), attempt.work_began);
         let alone_since = began.max(self.left_at(id));
         let counts = &mut self.meter.tiers[tier].counts;
-        counts.worked_s += self.now.since(began).seconds();
-        counts.wasted_s += alone_since.until(self.now).seconds();
+        counts.worked_ns += self.now.since(began).nanos();
+        counts.wasted_ns += alone_since.until(self.now).nanos();
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its worker.
@@ -507,7 +507,9 @@ impl Simulation<'_> {
         loop {
             first = first.min(attempt.left_at);
             match attempt.caller {
-                Caller::Call(call) if attempt.awaited() => attempt = &self.attempts[self.calls[call].parent],
+                Caller::Call(call) if attempt.awaited() => {
+                    attempt = &self.attempts[self.calls[call].parent]
+                }
                 _ => return first,
             }
         }

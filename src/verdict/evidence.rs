@@ -67,7 +67,8 @@ impl Evidence {
     /// Gathers the evidence of a run.
     pub(super) fn gather(model: &Model, record: &Record, twin: Option<&Record>) -> Self {
         let last = last_windows(model, record);
-        let seconds = record.windows[last.clone()].iter().map(|w| w.to.since(w.from).seconds()).sum::<f64>();
+        let seconds =
+            record.windows[last.clone()].iter().map(|w| w.to.since(w.from).seconds()).sum::<f64>();
         let (demand, good) = user_counts(model, record, &last);
         let share = |(demand, good): (u64, u64)| (demand > 0).then(|| good as f64 / demand as f64);
         let worst = worst_tier(model, record, &last);
@@ -92,7 +93,9 @@ impl Evidence {
             tier: worst.map(|tier| model.names.tier_name(tier).to_owned()),
             offered_per_s: offered,
             capacity_per_s: worst.and_then(|tier| model.capacity(tier)),
-            offered_load_erlang: worst.zip(offered).map(|(tier, rate)| rate * model.mean_work(tier)),
+            offered_load_erlang: worst
+                .zip(offered)
+                .map(|(tier, rate)| rate * model.mean_work(tier)),
             amplification: here.as_ref().and_then(|figures| figures.amplification),
             twin_amplification: twin.and_then(|twin| figures(twin)?.amplification),
             wasted_work_per_s: here.as_ref().and_then(|figures| figures.wasted_work_per_s),
@@ -146,7 +149,8 @@ impl Evidence {
 /// The last tenth of the time after the trigger, at least one window.
 fn last_windows(model: &Model, record: &Record) -> Range<usize> {
     let all = record.windows.len();
-    let after = model.trigger_span().map_or(0, |(_, end)| record.windows.partition_point(|w| w.from < end));
+    let after =
+        model.trigger_span().map_or(0, |(_, end)| record.windows.partition_point(|w| w.from < end));
     let length = (all - after.min(all)).div_ceil(10).max(1).min(all);
     all - length..all
 }
@@ -155,7 +159,10 @@ fn user_counts(model: &Model, record: &Record, windows: &Range<usize>) -> (u64, 
     let clients = model.tier_ids().filter(|&tier| model.tier(tier).is_client());
     clients.fold((0, 0), |(demand, good), tier| {
         let rows = &record.tiers[tier.index()][windows.clone()];
-        (demand + rows.iter().map(|r| r.demand).sum::<u64>(), good + rows.iter().map(|r| r.good).sum::<u64>())
+        (
+            demand + rows.iter().map(|r| r.demand).sum::<u64>(),
+            good + rows.iter().map(|r| r.good).sum::<u64>(),
+        )
     })
 }
 
@@ -163,7 +170,8 @@ fn user_counts(model: &Model, record: &Record, windows: &Range<usize>) -> (u64, 
 fn worst_tier(model: &Model, record: &Record, windows: &Range<usize>) -> Option<TierId> {
     let servers = model.tier_ids().filter(|&tier| !model.tier(tier).is_client());
     let pressure = |tier: TierId| {
-        let offered: u64 = record.tiers[tier.index()][windows.clone()].iter().map(|row| row.offered).sum();
+        let offered: u64 =
+            record.tiers[tier.index()][windows.clone()].iter().map(|row| row.offered).sum();
         model.capacity(tier).map_or(0.0, |capacity| offered as f64 / capacity)
     };
     let mut worst: Option<(TierId, f64)> = None;
@@ -191,7 +199,8 @@ fn sustaining_loop(
         row.attempts.saturating_sub(row.calls - row.hits)
     };
     let added = |edge: EdgeId| {
-        retries(record, edge).saturating_sub(twin.map_or(0, |twin| retries(twin, edge))) as f64 / seconds
+        retries(record, edge).saturating_sub(twin.map_or(0, |twin| retries(twin, edge))) as f64
+            / seconds
     };
     let mut most: Option<(EdgeId, f64)> = None;
     for edge in model.edge_ids() {
@@ -200,7 +209,10 @@ fn sustaining_loop(
         }
     }
     let (edge, extra) = most?;
-    let offered = record.tiers[model.edge(edge).callee.index()][windows.clone()].iter().map(|r| r.offered).sum::<u64>();
+    let offered = record.tiers[model.edge(edge).callee.index()][windows.clone()]
+        .iter()
+        .map(|r| r.offered)
+        .sum::<u64>();
     let offered = offered as f64 / seconds;
     if extra > 0.1 * offered && extra > 0.0 {
         return Some((edge, retry_words(model, &row(record, edge), edge, extra, offered)));
@@ -211,12 +223,20 @@ fn sustaining_loop(
     stale_queue(model, record, windows, worst)
 }
 
-fn retry_words(model: &Model, row: &crate::measure::EdgeRow, edge: EdgeId, extra: f64, offered: f64) -> String {
+fn retry_words(
+    model: &Model,
+    row: &crate::measure::EdgeRow,
+    edge: EdgeId,
+    extra: f64,
+    offered: f64,
+) -> String {
     let callee = model.edge(edge).callee;
     let name = model.names.tier_name(callee);
     let cause = [(row.timed_out, "timeouts"), (row.refused, "refusals"), (row.failed, "errors")];
     let (_, cause) = cause.into_iter().max_by_key(|(count, _)| *count).expect("three causes");
-    let able = model.capacity(callee).map_or(String::new(), |rate| format!(", which can do {}", rate_text(rate)));
+    let able = model
+        .capacity(callee)
+        .map_or(String::new(), |rate| format!(", which can do {}", rate_text(rate)));
     format!(
         "{cause} on {} are retried, and these retries are {} of the {} that reach {name}{able}",
         model.names.edge_name(edge),
@@ -237,7 +257,8 @@ fn cold_cache(
         row.hits as f64 / (row.hits + row.misses).max(1) as f64
     };
     let twin = twin?;
-    let edge = model.edge_ids().find(|&edge| hit_share(record, edge) < hit_share(twin, edge) - 0.1)?;
+    let edge =
+        model.edge_ids().find(|&edge| hit_share(record, edge) < hit_share(twin, edge) - 0.1)?;
     let words = format!(
         "the cache on {} hits {} of lookups where it should hit {}, and what misses overloads {}",
         model.names.edge_name(edge),
@@ -249,13 +270,25 @@ fn cold_cache(
 }
 
 /// A queue whose wait is longer than its callers' patience.
-fn stale_queue(model: &Model, record: &Record, windows: &Range<usize>, worst: TierId) -> Option<(EdgeId, String)> {
+fn stale_queue(
+    model: &Model,
+    record: &Record,
+    windows: &Range<usize>,
+    worst: TierId,
+) -> Option<(EdgeId, String)> {
     let sum = record.tier_sum(worst, windows.clone());
     let wait = sum.wait.mean_s()?;
     let into = |&edge: &EdgeId| model.edge(edge).callee == worst;
-    let impatient = |edge: &EdgeId| model.edge(*edge).patience.timeout.is_some_and(|span| span.seconds() < wait);
+    let impatient = |edge: &EdgeId| {
+        model.edge(*edge).patience.timeout.is_some_and(|span| span.seconds() < wait)
+    };
     let edge = model.edge_ids().filter(into).find(impatient)?;
     let name = model.names.tier_name(worst);
     let timeout = model.edge(edge).patience.timeout?;
-    Some((edge, format!("attempts wait {wait:.1} s at {name}, longer than the {timeout} for which their callers wait, so it works for callers that have left")))
+    Some((
+        edge,
+        format!(
+            "attempts wait {wait:.1} s at {name}, longer than the {timeout} for which their callers wait, so it works for callers that have left"
+        ),
+    ))
 }

@@ -19,7 +19,12 @@ pub struct Expectation {
 }
 
 /// Every expectation of the model, held against a run.
-pub fn hold_against(model: &Model, record: &Record, verdict: &Verdict, phases: &[Phase]) -> Vec<Expectation> {
+pub fn hold_against(
+    model: &Model,
+    record: &Record,
+    verdict: &Verdict,
+    phases: &[Phase],
+) -> Vec<Expectation> {
     let mut all = Vec::new();
     if let Some(class) = model.expect.verdict {
         let got = verdict.class.name();
@@ -36,10 +41,12 @@ pub fn hold_against(model: &Model, record: &Record, verdict: &Verdict, phases: &
     }
     for range in &model.expect.figures {
         let phase = phases.iter().find(|phase| phase.name == range.phase);
-        let figures = phase.map(|phase| super::evidence::tier_figures(model, record, range.tier, phase));
+        let figures =
+            phase.map(|phase| super::evidence::tier_figures(model, record, range.tier, phase));
         let column = TierFigures::COLUMNS.iter().find(|(name, _)| *name == range.figure);
         let got = figures.zip(column).and_then(|(figures, (_, value))| value(&figures));
-        let what = format!("{}.{}.{}", range.phase, model.names.tier_name(range.tier), range.figure);
+        let what =
+            format!("{}.{}.{}", range.phase, model.names.tier_name(range.tier), range.figure);
         all.push(in_range(what, (range.from, range.to), got));
     }
     all

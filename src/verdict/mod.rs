@@ -165,7 +165,8 @@ pub fn beats(model: &Model, record: &Record) -> Vec<Beat> {
                 to: window.to,
                 demand: clients.iter().map(|&tier| record.tiers[tier][index].demand).sum(),
                 good: clients.iter().map(|&tier| record.tiers[tier][index].good).sum(),
-                backlog: record.tiers.iter().map(|rows| rows[index].queue_area).sum::<f64>() / seconds,
+                backlog: record.tiers.iter().map(|rows| rows[index].queue_area).sum::<f64>()
+                    / seconds,
             }
         })
         .collect()
@@ -249,7 +250,13 @@ mod tests {
     fn series(length: u64, good: impl Fn(u64) -> u64, backlog: impl Fn(u64) -> f64) -> Vec<Beat> {
         let at = |second| Time::ZERO + Span::from_secs(second);
         (0..length)
-            .map(|s| Beat { from: at(s), to: at(s + 1), demand: 100, good: good(s), backlog: backlog(s) })
+            .map(|s| Beat {
+                from: at(s),
+                to: at(s + 1),
+                demand: 100,
+                good: good(s),
+                backlog: backlog(s),
+            })
             .collect()
     }
 
@@ -274,7 +281,10 @@ mod tests {
 
     #[test]
     fn goodput_that_stays_away_is_metastable() {
-        assert_eq!(rule(&series(100, |s| if s < 10 { 100 } else { 3 }, |_| 500.0)).class, Class::Metastable);
+        assert_eq!(
+            rule(&series(100, |s| if s < 10 { 100 } else { 3 }, |_| 500.0)).class,
+            Class::Metastable
+        );
     }
 
     #[test]
@@ -299,8 +309,11 @@ mod tests {
 
     #[test]
     fn a_backlog_that_drains_is_undecided_and_says_for_how_long() {
-        let ruling = rule(&series(120, |s| if s < 10 { 100 } else { 0 }, |s| 2000.0 - 10.0 * s as f64));
-        assert!(matches!(ruling.doubt, Some(Doubt::Draining(rest)) if (80..100).contains(&(rest.seconds() as u64))));
+        let ruling =
+            rule(&series(120, |s| if s < 10 { 100 } else { 0 }, |s| 2000.0 - 10.0 * s as f64));
+        assert!(
+            matches!(ruling.doubt, Some(Doubt::Draining(rest)) if (80..100).contains(&(rest.seconds() as u64)))
+        );
     }
 
     #[test]

@@ -37,8 +37,10 @@ pub fn phases(model: &Model, record: &Record) -> Vec<Phase> {
         .into_iter()
         .filter_map(|(name, from, to)| {
             let windows = record.windows_between(from, to);
-            let (first, last) =
-                (record.windows.get(windows.start)?, windows.end.checked_sub(1).map(|i| record.windows[i])?);
+            let (first, last) = (
+                record.windows.get(windows.start)?,
+                windows.end.checked_sub(1).map(|i| record.windows[i])?,
+            );
             (!windows.is_empty()).then(|| Phase { name, windows, from: first.from, to: last.to })
         })
         .collect()
@@ -52,6 +54,9 @@ impl Phase {
 
     /// The phase that the run is about: after the trigger, or the whole where there is none.
     pub fn main(phases: &[Phase]) -> Option<&Phase> {
-        phases.iter().find(|phase| phase.name == "after").or_else(|| phases.iter().find(|p| p.name == "whole"))
+        phases
+            .iter()
+            .find(|phase| phase.name == "after")
+            .or_else(|| phases.iter().find(|p| p.name == "whole"))
     }
 }
