@@ -18,7 +18,7 @@ use toml::de::{DeTable, DeValue};
 use crate::kernel::{Span, Time};
 
 pub use fault::{Fault, Faults, Level, Mark, Place};
-pub use names::{EdgeId, Names, TierId};
+pub use names::{EdgeId, Names, TierId, by_edge, by_tier, list_of};
 pub use unit::{rate_text, share_text};
 
 /// A table of the file.

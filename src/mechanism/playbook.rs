@@ -3,10 +3,9 @@
 //! The operator looks at the end of every window, so steps come at whole windows. Nobody looks before the step before
 //! has been taken.
 
-use crate::document::{EdgeId, Names, Section, TierId, Value};
+use crate::document::{EdgeId, Names, Section, TierId, Value, by_edge, by_tier, list_of};
 use crate::kernel::{Span, Time};
 use crate::mechanism::admission::Ramp;
-use crate::mechanism::trigger::{by_edge, by_tier, list};
 
 /// One `[[playbook]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,7 +209,7 @@ fn read_actions(section: &Section<'_>, names: &Names) -> Option<Vec<Action>> {
         parts.push(value.word(&[("on", true), ("off", false)]).map(|on| vec![Action::Retries(on)]));
     }
     if let Some(value) = section.get("flush") {
-        let read = list(&value, |name, v| names.tier(name, v));
+        let read = list_of(&value, |name, v| names.tier(name, v));
         parts.push(read.map(|all| all.into_iter().map(Action::Flush).collect()));
     }
     if let Some(value) = section.get("restart") {

@@ -2,7 +2,7 @@
 //!
 //! A trigger only writes [`Conditions`]; extra demand is a source of its own, and a flush happens once.
 
-use crate::document::{EdgeId, Names, TierId, Value};
+use crate::document::{EdgeId, Names, TierId, Value, by_edge, by_tier, list_of};
 use crate::kernel::{Span, Time};
 use crate::mechanism::arrival::Surge;
 use crate::mechanism::conditions::{Conditions, Outage};
@@ -90,8 +90,8 @@ impl Lever {
                 ])
             })?),
             "delay" => Lever::Delay(by_edge(value, names, Value::positive_duration)?),
-            "pause" => Lever::Pause(list(value, |name, v| names.tier(name, v))?),
-            _ => Lever::Flush(list(value, |name, v| names.edge(name, v))?),
+            "pause" => Lever::Pause(list_of(value, |name, v| names.tier(name, v))?),
+            _ => Lever::Flush(list_of(value, |name, v| names.edge(name, v))?),
         })
     }
 
@@ -147,44 +147,6 @@ impl Lever {
             Lever::Flush(_) => "flush",
         }
     }
-}
-
-/// Reads a table whose keys are tiers. Every entry is read before the first fault ends it.
-pub fn by_tier<'a, T>(
-    value: &Value<'a>,
-    names: &Names,
-    read: impl Fn(&Value<'a>) -> Option<T>,
-) -> Option<Vec<(TierId, T)>> {
-    by_name(value, |v| names.tier(v.key(), v), read)
-}
-
-/// Reads a table whose keys are edges, "caller->callee".
-pub fn by_edge<'a, T>(
-    value: &Value<'a>,
-    names: &Names,
-    read: impl Fn(&Value<'a>) -> Option<T>,
-) -> Option<Vec<(EdgeId, T)>> {
-    by_name(value, |v| names.edge(v.key(), v), read)
-}
-
-fn by_name<'a, I, T>(
-    value: &Value<'a>,
-    resolve: impl Fn(&Value<'a>) -> Option<I>,
-    read: impl Fn(&Value<'a>) -> Option<T>,
-) -> Option<Vec<(I, T)>> {
-    let entries = value.section()?.entries();
-    let read_all: Vec<_> = entries.iter().map(|entry| (resolve(entry), read(entry))).collect();
-    read_all.into_iter().map(|(id, setting)| Some((id?, setting?))).collect()
-}
-
-/// Reads a list of names.
-pub fn list<I>(
-    value: &Value<'_>,
-    resolve: impl Fn(&str, &Value<'_>) -> Option<I>,
-) -> Option<Vec<I>> {
-    let items = value.list()?;
-    let read_all: Vec<Option<I>> = items.iter().map(|item| resolve(item.text()?, item)).collect();
-    read_all.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,10 @@
 //! All integration tests in one binary; each file is a kind of its own, and kinds are never mixed.
 
 mod bad_model;
+mod cli;
+mod golden;
+mod house;
 mod invariant;
+mod literature;
+mod notebook;
 mod oracle;
