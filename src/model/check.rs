@@ -22,6 +22,7 @@ pub fn check(model: &Model) -> Vec<Fault> {
         findings.extend(nested_timeouts(model, edge));
         findings.extend(patience_without_end(model, edge));
         findings.extend(retries_in_step(model, edge));
+        findings.extend(idle_backoff(model, edge));
         findings.extend(retries_without_budget(model, edge));
         findings.extend(small_pool(model, edge));
     }
@@ -116,6 +117,21 @@ fn retries_in_step(model: &Model, edge: EdgeId) -> Option<Fault> {
         "write backoff.exponential = { base = \"100ms\", cap = \"2s\", jitter = \"full\" }".into(),
     );
     Some(finding.at(edge_place(model, edge, "backoff"), "in step"))
+}
+
+/// A back-off that never acts.
+fn idle_backoff(model: &Model, edge: EdgeId) -> Option<Fault> {
+    let path = format!("{}.backoff", model.edge_path(edge));
+    if model.edge(edge).retry.attempts > 1 || !model.is_given(&path) {
+        return None;
+    }
+    let finding = Fault::finding(
+        "idle back-off",
+        format!("`{}` has a back-off and no second attempt", model.names.edge_name(edge)),
+        "with attempts = 1 nothing is ever retried".into(),
+        "set attempts = 3, or remove the back-off".into(),
+    );
+    Some(finding.at(model.place(&path), "never acts"))
 }
 
 /// 4b. Retries whose total nothing limits.

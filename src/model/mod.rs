@@ -203,6 +203,11 @@ impl Model {
         }
     }
 
+    /// Whether the file has something at a dotted path.
+    pub fn is_given(&self, path: &str) -> bool {
+        self.places.contains_key(path)
+    }
+
     /// The path of an edge's table in the file.
     pub fn edge_path(&self, edge: EdgeId) -> String {
         let Edge { caller, callee, .. } = self.edge(edge);

@@ -123,14 +123,6 @@ fn read_edge(caller: TierId, callee: TierId, section: &Section<'_>) -> Option<Ed
     let optional_call = or(section, "optional", false, Value::flag);
     let fallback = optional(section, "fallback", Work::read);
     section.finish();
-    if let (Some(1), Some(backoff)) = (attempts, &backoff) {
-        backoff.key_fault(
-            "`backoff` without a second attempt",
-            "with attempts = 1 nothing is ever retried, so the back-off never acts",
-            "set attempts = 3, or remove backoff",
-        );
-        return None;
-    }
     if let (Some(Some(_)), Some(false)) = (&fallback, optional_call) {
         section.fault(
             "`fallback` on a call that is not optional",

@@ -24,6 +24,7 @@ fn render_one(renderer: &Renderer, fault: &Fault, name: &str, text: &str) -> Str
         Gravity::Finding => Level::WARNING,
     };
     let title = level.primary_title(&fault.what);
+    let title = if fault.level == Gravity::Finding { title.id(fault.name) } else { title };
     let notes = [Level::NOTE.message(&fault.why), Level::HELP.message(&fault.cure)];
     let mut group = Group::with_title(title);
     if !fault.marks.is_empty() {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::phase::Phase;
 use super::{Class, Doubt, Ruling};
 use crate::document::{EdgeId, TierId, rate_text, share_text};
+use crate::kernel::Span;
 use crate::measure::{EdgeFigures, Frame, Record, TierFigures};
 use crate::model::Model;
 
@@ -107,19 +108,26 @@ impl Evidence {
     /// The verdict in one sentence that a manager understands.
     pub(super) fn sentence(&self, model: &Model, ruling: &Ruling) -> String {
         let percent = |share: Option<f64>| {
-            share.map_or("nothing".into(), |share| share_text((share * 1000.0).round() / 1000.0))
+            // Answers to earlier requests can make it a little more than all.
+            let share = share.map(|share| share_text((share.min(1.0) * 1000.0).round() / 1000.0));
+            share.unwrap_or("none".into())
+        };
+        let after = |span: Span| match span {
+            Span::ZERO => "at once when the trigger ends".to_owned(),
+            _ => format!("{span} after the trigger"),
         };
         let answered = percent(self.goodput_share);
         let demand = rate_text(self.demand_per_s);
         let fed = self.sustaining_loop.as_ref().map_or(String::new(), |words| format!(": {words}"));
         match (ruling.class, ruling.recovery_time, ruling.doubt) {
-            (Class::Stable, Some(after), _) if model.trigger_span().is_some() => format!(
-                "Stable: users are served again {after} after the trigger, and to the end ({answered} of {demand})."
+            (Class::Stable, Some(recovery), _) if model.trigger_span().is_some() => format!(
+                "Stable: users are served again {}, and to the end ({answered} of {demand}).",
+                after(recovery)
             ),
             (Class::Stable, ..) => format!("Stable: {answered} of {demand} are answered in time."),
             (Class::Metastable, relapse, _) => {
-                let relapse = relapse.map_or(String::new(), |after| {
-                    format!(" It had recovered {after} after the trigger and collapsed again.")
+                let relapse = relapse.map_or(String::new(), |recovery| {
+                    format!(" It had recovered {} and collapsed again.", after(recovery))
                 });
                 format!(
                     "Metastable: the trigger is gone and users ask for {demand} as before, yet only {answered} are \
@@ -128,7 +136,7 @@ impl Evidence {
                 )
             }
             (Class::Overloaded, ..) => format!(
-                "Overloaded: {answered} of {demand} are answered in time, {}{fed}.",
+                "Overloaded: only {answered} of the {demand} that users ask for are answered in time, {}{fed}.",
                 if model.trigger_span().is_some() { "and no better without the trigger" } else { "without any trigger" },
             ),
             (Class::Undecided, _, Some(Doubt::Draining(rest))) => format!(

@@ -38,7 +38,13 @@ fn a_run_prints_its_verdict_first_and_its_assumptions_last() {
     let lines: Vec<&str> = page.lines().collect();
     assert_eq!(lines[0], "Checkout after a one-minute spike");
     assert!(lines[1].starts_with("Metastable:"), "{}", lines[1]);
-    for heading in ["Before (0:00 to 2:00)", "During (2:00 to 3:00)", "After (3:00 to 4:00)", "End (", "Assumptions"] {
+    for heading in [
+        "Before (0:00 to 2:00)",
+        "During (2:00 to 3:00)",
+        "After (3:00 to 4:00)",
+        "End (",
+        "Assumptions",
+    ] {
         assert!(page.contains(heading), "{heading}");
     }
     assert!(!page.contains('\u{1b}'), "no colour when not on a terminal");
@@ -49,7 +55,8 @@ fn the_json_summary_matches_its_schema_and_has_what_ci_needs() {
     let summary: Value = serde_json::from_str(&stdout(&short(&["--format", "json"]), 0)).unwrap();
     let schema: Value = serde_json::from_str(&stdout(&["schema"], 0)).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&summary).map(|error| error.to_string()).collect();
+    let errors: Vec<String> =
+        validator.iter_errors(&summary).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:#?}");
     for pointer in [
         "/schema_version",
@@ -98,13 +105,22 @@ fn the_same_model_and_seed_give_the_same_bytes() {
         let [a, b] = folders.each_ref().map(|folder| fs::read(folder.path().join(name)).unwrap());
         assert!(a == b, "{name} differs");
     }
-    for name in ["summary.json", "windows.parquet", "edges.parquet", "attempts.parquet", "load.png", "load.svg"] {
+    for name in [
+        "summary.json",
+        "windows.parquet",
+        "edges.parquet",
+        "attempts.parquet",
+        "load.png",
+        "load.svg",
+    ] {
         assert!(written[0].iter().any(|found| found == name), "{name} is missing");
     }
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = entries.collect();
     names.sort();
     names
@@ -113,7 +129,9 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn another_seed_gives_another_run() {
     let totals = |seed: &str| {
-        let summary: Value = serde_json::from_str(&stdout(&short(&["--format", "json", "--seed", seed]), 0)).unwrap();
+        let summary: Value =
+            serde_json::from_str(&stdout(&short(&["--format", "json", "--seed", seed]), 0))
+                .unwrap();
         summary["totals"].clone()
     };
     assert_ne!(totals("1"), totals("2"));
@@ -176,7 +194,8 @@ fn a_bad_model_exits_with_2_and_shows_every_fault_with_its_place() {
 
 #[test]
 fn a_setting_is_checked_like_the_file() {
-    let message = stderr(&["check", "models/checkout.toml", "--set", "tier.client.call.api.timeout=5"], 2);
+    let message =
+        stderr(&["check", "models/checkout.toml", "--set", "tier.client.call.api.timeout=5"], 2);
     assert!(message.contains("models/checkout.toml (with --set)"), "{message}");
     assert!(message.contains("has no unit"), "{message}");
     let message = stderr(&["check", "models/checkout.toml", "--set", "nonsense"], 2);
@@ -207,7 +226,9 @@ fn findings_exit_with_0_and_under_strict_with_1() {
 
 #[test]
 fn findings_as_json_have_their_place_and_their_cure() {
-    let report: Value = serde_json::from_str(&stdout(&["check", "models/checkout.toml", "--format", "json"], 0)).unwrap();
+    let report: Value =
+        serde_json::from_str(&stdout(&["check", "models/checkout.toml", "--format", "json"], 0))
+            .unwrap();
     let findings = report["findings"].as_array().unwrap();
     let product = findings.iter().find(|finding| finding["check"] == "one layer retries").unwrap();
     assert!(product["why"].as_str().unwrap().starts_with("2 x 3 = 6 attempts reach db"));
@@ -220,7 +241,10 @@ fn findings_as_json_have_their_place_and_their_cure() {
 #[test]
 fn the_findings_of_every_shipped_model_are_known() {
     let mut models: Vec<PathBuf> =
-        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("models")).unwrap().map(|e| e.unwrap().path()).collect();
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("models"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
     models.sort();
     let mut all = String::new();
     for model in models.iter().filter(|path| path.extension().is_some_and(|e| e == "toml")) {
@@ -228,7 +252,11 @@ fn the_findings_of_every_shipped_model_are_known() {
         let report: Value = serde_json::from_str(&report).unwrap();
         all.push_str(&format!("{}\n", model.file_stem().unwrap().to_str().unwrap()));
         for finding in report["findings"].as_array().unwrap() {
-            all.push_str(&format!("  {}: {}\n", finding["check"].as_str().unwrap(), finding["why"].as_str().unwrap()));
+            all.push_str(&format!(
+                "  {}: {}\n",
+                finding["check"].as_str().unwrap(),
+                finding["why"].as_str().unwrap()
+            ));
         }
     }
     insta::assert_snapshot!(all);

@@ -6,7 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up. A room sees those below it.
 const ROOMS: [&str; 10] = [
-    "kernel", "document", "mechanism", "measure", "model", "simulation", "verdict", "experiment", "output", "cli",
+    "kernel",
+    "document",
+    "mechanism",
+    "measure",
+    "model",
+    "simulation",
+    "verdict",
+    "experiment",
+    "output",
+    "cli",
 ];
 
 /// Mechanisms see no other mechanism, but for what they share, and the rule that a lever or an action carries.
@@ -41,7 +50,10 @@ fn files_under(folder: &str, extension: &str) -> Vec<PathBuf> {
 
 fn sources() -> Vec<(PathBuf, String)> {
     let all = ["src", "tests", "benches"].into_iter().flat_map(|folder| files_under(folder, "rs"));
-    all.map(|path| (path.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(&path).unwrap())).collect()
+    all.map(|path| {
+        (path.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(&path).unwrap())
+    })
+    .collect()
 }
 
 fn room_of(path: &Path) -> Option<usize> {
@@ -65,8 +77,15 @@ fn imports_point_down() {
         let Some(here) = room_of(&path) else { continue };
         for (number, line) in program(&text).lines().enumerate() {
             for (room, name) in ROOMS.iter().enumerate().filter(|(room, _)| *room > here) {
-                if line.contains(&format!("crate::{name}")) && !line.trim_start().starts_with("//") {
-                    complaints.push(format!("{}:{}: {} sees {}", path.display(), number + 1, ROOMS[here], ROOMS[room]));
+                if line.contains(&format!("crate::{name}")) && !line.trim_start().starts_with("//")
+                {
+                    complaints.push(format!(
+                        "{}:{}: {} sees {}",
+                        path.display(),
+                        number + 1,
+                        ROOMS[here],
+                        ROOMS[room]
+                    ));
                 }
             }
         }
@@ -81,7 +100,9 @@ fn mechanisms_do_not_see_each_other() {
         let here = path.file_stem().unwrap().to_str().unwrap();
         for line in program(text).lines().filter(|line| line.contains("crate::mechanism::")) {
             let seen = line.split("crate::mechanism::").nth(1).unwrap().split("::").next().unwrap();
-            let allowed = |(who, whom): &(&str, &str)| (*who == "*" || *who == here) && (*whom == "*" || *whom == seen);
+            let allowed = |(who, whom): &(&str, &str)| {
+                (*who == "*" || *who == here) && (*whom == "*" || *whom == seen)
+            };
             if !SHARED_MECHANISMS.iter().any(allowed) {
                 complaints.push(format!("{}: sees {seen}", path.display()));
             }
@@ -129,7 +150,11 @@ fn lines_stay_within_100_characters_and_comments_within_120() {
 #[test]
 fn files_stay_within_600_lines() {
     let long = sources().into_iter().filter(|(_, text)| text.lines().count() > 600);
-    complain(&long.map(|(path, text)| format!("{}: {}", path.display(), text.lines().count())).collect::<Vec<_>>());
+    complain(
+        &long
+            .map(|(path, text)| format!("{}: {}", path.display(), text.lines().count()))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -163,7 +188,8 @@ fn words_keep_their_meaning() {
     for (path, text) in sources().iter().filter(|(path, _)| !path.ends_with("house.rs")) {
         for (number, line) in text.lines().enumerate() {
             let lower = line.to_lowercase();
-            let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let words: Vec<&str> =
+                lower.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
             let wrong = NEVER.iter().find(|word| words.contains(word));
             let left = UNFINISHED.iter().find(|mark| line.contains(**mark));
             if let Some(word) = wrong.or(left) {
@@ -177,18 +203,23 @@ fn words_keep_their_meaning() {
 #[test]
 fn every_file_has_a_home() {
     const HOMELESS: [&str; 6] = ["util", "utils", "common", "helpers", "types", "manager"];
-    let named = |path: &Path| path.components().any(|part| {
-        let name = part.as_os_str().to_str().unwrap();
-        HOMELESS.contains(&name.trim_end_matches(".rs"))
-    });
+    let named = |path: &Path| {
+        path.components().any(|part| {
+            let name = part.as_os_str().to_str().unwrap();
+            HOMELESS.contains(&name.trim_end_matches(".rs"))
+        })
+    };
     let found = sources().into_iter().filter(|(path, _)| named(path));
     complain(&found.map(|(path, _)| path.display().to_string()).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_model_file_is_used_by_a_test() {
-    let tests: String =
-        sources().into_iter().filter(|(path, _)| path.starts_with("tests")).map(|(_, text)| text).collect();
+    let tests: String = sources()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("tests"))
+        .map(|(_, text)| text)
+        .collect();
     let unused = files_under("models", "toml").into_iter().filter(|path| {
         let name = path.file_stem().unwrap().to_str().unwrap();
         !tests.contains(&format!("\"{name}\""))

@@ -34,9 +34,13 @@ fn run(model: &Model) -> (Twins, Summary) {
 /// Runs a shipped model and holds it against its own `[expect]` table.
 fn as_expected(name: &str) -> (Model, Twins, Summary) {
     let model = model(name);
-    assert!(!model.expect.is_empty() && !model.source.is_empty(), "{name} lacks [expect] or source");
+    assert!(
+        !model.expect.is_empty() && !model.source.is_empty(),
+        "{name} lacks [expect] or source"
+    );
     let (twins, summary) = run(&model);
-    let missed: Vec<_> = summary.expectations.iter().filter(|expectation| !expectation.met).collect();
+    let missed: Vec<_> =
+        summary.expectations.iter().filter(|expectation| !expectation.met).collect();
     assert!(missed.is_empty(), "{name}: {missed:#?}");
     (model, twins, summary)
 }
@@ -68,7 +72,8 @@ fn a_slow_database_exhausts_the_pool_and_littles_law_says_when() {
 fn a_deadline_passed_down_takes_the_work_for_nobody_away() {
     let (_, _, badly) = as_expected("orphan_work");
     let (_, _, well) = as_expected("orphan_work_deadline");
-    let wasted = |summary: &Summary| phase(summary, "during").tiers["db"].wasted_work_per_s.unwrap();
+    let wasted =
+        |summary: &Summary| phase(summary, "during").tiers["db"].wasted_work_per_s.unwrap();
     assert!(wasted(&badly) > 60.0 && wasted(&well) < 0.1, "{} {}", wasted(&badly), wasted(&well));
 }
 
@@ -92,7 +97,10 @@ fn a_budget_holds_retries_to_a_tenth_of_the_successes() {
     for row in &twins.record.edges[0] {
         retries += row.attempts - row.calls.min(row.attempts);
         successes += row.ok;
-        assert!(retries as f64 <= 0.1 * successes as f64 + 1.0, "{retries} retries, {successes} successes");
+        assert!(
+            retries as f64 <= 0.1 * successes as f64 + 1.0,
+            "{retries} retries, {successes} successes"
+        );
     }
     assert!(retries > 0 && phase(&summary, "during").tiers["db"].amplification.unwrap() <= 1.15);
 }
@@ -104,7 +112,9 @@ fn an_unbounded_queue_serves_only_the_dead() {
     as_expected("overload_unbounded");
     let model = model("overload_unbounded");
     let rows = Mutex::new(Vec::new());
-    let twins = run_twins(&model, 1, 1.0, &Nobody, |batch: &[AttemptRow]| rows.lock().unwrap().extend_from_slice(batch));
+    let twins = run_twins(&model, 1, 1.0, &Nobody, |batch: &[AttemptRow]| {
+        rows.lock().unwrap().extend_from_slice(batch)
+    });
     let rows = rows.into_inner().unwrap();
     for (arrives, waits) in [(1.0, 0.5), (2.0, 1.0), (4.0, 2.0), (6.0, 3.0)] {
         let near = |row: &&AttemptRow| (row.arrived.seconds() - arrives).abs() < 0.001;
@@ -114,7 +124,8 @@ fn an_unbounded_queue_serves_only_the_dead() {
     }
     let late = |row: &&AttemptRow| row.sent.seconds() > 4.01 && row.outcome == Some(Outcome::Ok);
     assert_eq!(rows.iter().filter(late).count(), 0);
-    let after_five = beats(&model, &twins.record).into_iter().filter(|beat| beat.from.seconds() >= 5.0);
+    let after_five =
+        beats(&model, &twins.record).into_iter().filter(|beat| beat.from.seconds() >= 5.0);
     let good: u64 = after_five.map(|beat| beat.good).sum();
     assert!((good as f64) < 0.02 * 1000.0 * 115.0, "{good} answered after 5 s");
 }
@@ -150,7 +161,9 @@ fn given_back_by_a_ramp_it_recovers_and_stays() {
 #[test]
 fn the_three_spikes_differ_in_their_playbook_alone() {
     let system = |name: &str| {
-        let text = std::fs::read_to_string(format!("{}/models/{name}.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let text =
+            std::fs::read_to_string(format!("{}/models/{name}.toml", env!("CARGO_MANIFEST_DIR")))
+                .unwrap();
         let from = text.find("run    =").unwrap();
         let to = text.find("[[playbook]]").or(text.find("[expect]")).unwrap();
         text[from..to].to_owned()

@@ -24,9 +24,12 @@ fn has_python() -> bool {
         return true;
     }
     let imports = "import duckdb, ipykernel, nbclient, polars";
-    let found = Command::new("python3").args(["-c", imports]).output().is_ok_and(|o| o.status.success());
+    let found =
+        Command::new("python3").args(["-c", imports]).output().is_ok_and(|o| o.status.success());
     if !found {
-        eprintln!("skipped: no Python with notebooks/requirements.txt; name one in METASTABLE_PYTHON");
+        eprintln!(
+            "skipped: no Python with notebooks/requirements.txt; name one in METASTABLE_PYTHON"
+        );
     }
     found
 }
@@ -36,7 +39,16 @@ fn checkout() -> TempDir {
     let folder = TempDir::new().unwrap();
     let status = Command::new(env!("CARGO_BIN_EXE_metastable"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["run", "models/checkout.toml", "--set", "run.duration=5m", "--trace", "5%", "-q", "--out"])
+        .args([
+            "run",
+            "models/checkout.toml",
+            "--set",
+            "run.duration=5m",
+            "--trace",
+            "5%",
+            "-q",
+            "--out",
+        ])
         .arg(folder.path())
         .output()
         .unwrap()
