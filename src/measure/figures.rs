@@ -135,7 +135,7 @@ figures! {
         /// Attempts made.
         attempts_per_s = |row, frame| rate(row.attempts, frame),
         /// Attempts beyond the first of each call.
-        retries_per_s = |row, frame| Some((row.attempts as f64 - (row.calls - row.hits) as f64).max(0.0) / frame.seconds),
+        retries_per_s = |row, frame| rate(row.attempts.saturating_sub(row.sent_calls()), frame),
         /// Attempts answered well in time.
         ok_per_s = |row, frame| rate(row.ok, frame),
         /// Attempts answered with an error.
@@ -149,7 +149,7 @@ figures! {
         /// Retries that the budget forbade.
         denied_per_s = |row, frame| rate(row.denied, frame),
         /// Attempts for each call that was not answered by the cache.
-        attempts_per_call = |row, _| Some(row.attempts as f64 / (row.calls - row.hits) as f64),
+        attempts_per_call = |row, _| Some(row.attempts as f64 / row.sent_calls() as f64),
         /// Share of cache lookups that hit.
         hit_share = |row, _| Some(row.hits as f64 / (row.hits + row.misses) as f64),
         /// Connections in use, on average.

@@ -118,7 +118,7 @@ impl Sparse {
         self.count
     }
 
-    /// How many were longer than `span`, counted by whole buckets: exact when `span` is a bucket's edge.
+    /// How many were longer than `span`, counted by whole buckets: exact when `span` is the last of a bucket.
     pub fn count_above(&self, span: Span) -> u64 {
         let edge = bucket(span.nanos());
         self.buckets

@@ -225,6 +225,12 @@ impl TierRow {
 }
 
 impl EdgeRow {
+    /// Calls that made their first attempt. Where there is a cache these are its misses, and not `calls - hits`: a
+    /// lookup takes time, and a hit may fall into a later window than its call.
+    pub fn sent_calls(&self) -> u64 {
+        if self.hits + self.misses > 0 { self.misses } else { self.calls }
+    }
+
     fn add(&mut self, row: &EdgeRow) {
         self.calls += row.calls;
         self.attempts += row.attempts;
