@@ -53,7 +53,7 @@ impl Servers {
         self.limit = self.limit.map(|servers| servers.saturating_add(more));
     }
 
-    /// How many there are; `None`: as many as come.
+    /// Most in service at once; `None`: as many as come.
     pub fn limit(&self) -> Option<u32> {
         self.limit
     }

@@ -39,9 +39,11 @@ impl Simulation<'_> {
         for tier in self.model.tier_ids() {
             let state = &self.tiers[tier.index()];
             let counts = &mut self.meter.tiers[tier.index()].counts;
-            let limit = |index: &u32| self.stations[*index as usize].servers.limit();
-            let limits: Option<Vec<u32>> = state.stations.iter().map(limit).collect();
-            counts.servers = limits.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
+            let mut limits =
+                state.stations.iter().map(|&index| self.stations[index as usize].servers.limit());
+            counts.servers = self.model.tier(tier).concurrency.and_then(|_| {
+                limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?)))
+            });
             counts.limit = state.limiter.map(|limiter| limiter.rate());
         }
         for (edge, meter) in self.edges.iter().zip(&mut self.meter.edges) {
@@ -198,8 +200,7 @@ impl Simulation<'_> {
         for tier in self.model.tier_ids() {
             if self.conditions.tier(tier).outage.is_none() {
                 for held in std::mem::take(&mut self.tiers[tier.index()].held) {
-                    self.meter.tiers[tier.index()].counts.offered -= 1;
-                    self.deliver(held);
+                    self.enter(held);
                 }
             }
             self.wake(tier);
@@ -246,9 +247,8 @@ impl Simulation<'_> {
                 waiting: Waiting::new(),
             });
         }
-        for edge in self.model.edge_ids().filter(|&edge| self.model.edge(edge).caller == tier) {
-            self.edges[edge.index()].grow(self.model.edge(edge), state.stations.len());
-        }
+        let all = state.stations.len() as u32;
+        self.grow_edges(tier, all);
     }
 
     fn log(&mut self, what: String, operator: bool) {

@@ -14,7 +14,7 @@ pub enum Event {
     Ask {
         /// Number of the source.
         source: u16,
-        /// Number of the client.
+        /// Number of the client among all of its tier.
         client: u32,
     },
     /// An attempt that waited for a connection has one.
@@ -35,6 +35,8 @@ pub enum Event {
     RetryDue(Id),
     /// A cache lookup is done.
     LookupEnd(Id),
+    /// The pause is over during which the last answer came that an attempt waited for.
+    PauseEnd(Id),
     /// A trigger begins.
     TriggerBegin(u16),
     /// A trigger ends.

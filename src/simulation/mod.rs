@@ -164,6 +164,7 @@ impl<'m> Simulation<'m> {
             Event::PoolWaitEnd(attempt) => self.end_pool_wait(attempt),
             Event::RetryDue(call) => self.retry(call),
             Event::LookupEnd(call) => self.end_lookup(call),
+            Event::PauseEnd(attempt) => self.end_pause(attempt),
             Event::TriggerBegin(trigger) => self.begin_trigger(trigger),
             Event::TriggerEnd(trigger) => self.end_trigger(trigger),
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
@@ -222,6 +223,11 @@ impl<'m> Simulation<'m> {
         let index = self.sources.len() as u32;
         let clients = source.loop_clients();
         let turns = vec![0; clients as usize];
+        let earlier = self.sources.iter().filter(|run| run.tier == tier);
+        let first_client = earlier.map(|run| run.source.loop_clients()).sum();
+        if clients > 0 {
+            self.grow_edges(tier, first_client + clients);
+        }
         self.sources.push(SourceRun {
             source,
             state: SourceState::default(),
@@ -229,6 +235,7 @@ impl<'m> Simulation<'m> {
             tier,
             born: 0,
             turns,
+            first_client,
         });
         if clients == 0 {
             self.plan_arrival(index);
@@ -237,8 +244,16 @@ impl<'m> Simulation<'m> {
             let think =
                 self.sources[index as usize].source.think(Time::ZERO, key.child(u64::from(client)));
             if let Some(time) = think {
+                let client = first_client + client;
                 self.events.push(time, Event::Ask { source: index as u16, client });
             }
+        }
+    }
+
+    /// Pools and budgets for so many replicas, or clients, of a tier.
+    fn grow_edges(&mut self, tier: TierId, replicas: u32) {
+        for edge in self.model.edge_ids().filter(|&edge| self.model.edge(edge).caller == tier) {
+            self.edges[edge.index()].grow(self.model.edge(edge), replicas as usize);
         }
     }
 
@@ -269,10 +284,11 @@ impl<'m> Simulation<'m> {
     /// client shifts nobody else's draws.
     fn ask(&mut self, source: u16, client: u32) {
         let run = &mut self.sources[usize::from(source)];
-        let (number, turn) = (run.born, &mut run.turns[client as usize]);
+        let own = client - run.first_client;
+        let (number, turn) = (run.born, &mut run.turns[own as usize]);
         run.born += 1;
         *turn += 1;
-        let key = run.key.child(u64::from(client)).child(u64::from(*turn));
+        let key = run.key.child(u64::from(own)).child(u64::from(*turn));
         self.begin_request(source, client, key, number);
     }
 

@@ -14,13 +14,19 @@ use crate::model::Op;
 impl Simulation<'_> {
     /// An attempt reaches its callee.
     pub(super) fn deliver(&mut self, id: Id) {
+        let Some(attempt) = self.attempts.get(id) else { return };
+        self.meter.tiers[attempt.tier.index()].counts.offered += 1;
+        self.enter(id);
+    }
+
+    /// An attempt is at the door of its callee: it has just come, or the outage that held it is over.
+    pub(super) fn enter(&mut self, id: Id) {
         let now = self.now;
         let Some(attempt) = self.attempts.get_mut(id) else { return };
         attempt.arrived = now;
         let (tier, key, deadline, awaited) =
             (attempt.tier, attempt.key, attempt.deadline, attempt.awaited());
         let rule = self.model.tier(tier);
-        self.meter.tiers[tier.index()].counts.offered += 1;
         if let Some(outage) = self.conditions.tier(tier).outage {
             return self.meet_outage(id, outage);
         }
@@ -214,8 +220,11 @@ impl Simulation<'_> {
                 }
                 Op::Together { first, count } => {
                     attempt.pending = count;
-                    for &edge in &program.together[usize::from(first)..][..usize::from(count)] {
-                        self.begin_call(id, edge, u64::from(step));
+                    let edges = &program.together[usize::from(first)..][..usize::from(count)];
+                    for (place, &edge) in edges.iter().enumerate() {
+                        // The second call to one callee is another operation, with draws of its own.
+                        let earlier = edges[..place].iter().filter(|e| **e == edge).count() as u64;
+                        self.begin_call(id, edge, earlier << 16 | u64::from(step));
                     }
                     if self.waits_for_calls(id) {
                         return;
@@ -313,6 +322,10 @@ impl Simulation<'_> {
         let (tier, replica) = (attempt.tier, attempt.replica as usize);
         let rule = self.model.tier(tier);
         if !rule.asynchronous || attempt.failed {
+            if self.conditions.tier(tier).paused {
+                let until = self.tiers[tier.index()].paused_until;
+                return self.events.push(until, Event::PauseEnd(id));
+            }
             attempt.state = State::Running;
             return self.go_on(id);
         }
@@ -324,6 +337,13 @@ impl Simulation<'_> {
         }
         self.stations[index as usize].waiting.push_resumed(id);
         self.meter.tiers[tier.index()].queue.add(1, left);
+    }
+
+    /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for it.
+    pub(super) fn end_pause(&mut self, id: Id) {
+        if self.attempts.get(id).is_some_and(|a| a.state == State::Calling && a.pending == 0) {
+            self.resume(id);
+        }
     }
 
     /// After calls: fail, or do the work of a fallback, or take the next step.

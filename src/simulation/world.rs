@@ -268,4 +268,6 @@ pub struct SourceRun {
     pub born: u64,
     /// The same by client, in a closed loop.
     pub turns: Vec<u32>,
+    /// Number of the first of its clients in a closed loop; those before it belong to other sources of the tier.
+    pub first_client: u32,
 }
