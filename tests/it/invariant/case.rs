@@ -1,0 +1,150 @@
+//! Single cases in which the engine once went wrong, each with the smallest model that shows it.
+
+use super::{model, traced};
+use metastable::document::{EdgeId, TierId};
+use metastable::kernel::{Span, Time};
+use metastable::measure::{EdgeFigures, Frame};
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+/// The outage ends on the border of a window, in which nothing has arrived yet.
+#[test]
+fn attempts_held_by_an_outage_are_offered_once_and_in_the_window_in_which_they_came() {
+    let model = model(
+        "run = { duration = \"4s\", window = \"1s\" }
+         [tier.client]
+         arrivals.even = \"10/s\"
+         calls = [\"api\"]
+         [tier.api]
+         work.constant = \"1ms\"
+         [[trigger]]
+         at = \"1s\"
+         lasts = \"1s\"
+         down = { api = \"hold\" }",
+    );
+    let (record, rows) = traced(&model, 1);
+    let offered: Vec<u64> = record.tiers[1].iter().map(|row| row.offered).collect();
+    assert_eq!(offered, [9, 10, 10, 10], "the first request comes after 100 ms");
+    assert_eq!(record.totals.answered, 39);
+    let held = rows.iter().filter(|row| row.sent >= at(1000) && row.sent < at(2000));
+    assert!(held.clone().count() == 10 && held.clone().all(|row| row.ended == at(2001)));
+}
+
+/// Four times the clients: the new ones are not the old ones, and have connections and budgets of their own.
+#[test]
+fn the_clients_that_a_surge_adds_to_a_closed_loop_have_pools_and_budgets_of_their_own() {
+    let model = model(
+        "run = { duration = \"6s\", window = \"1s\" }
+         [tier.client]
+         arrivals.closed = { clients = 3, think.constant = \"100ms\" }
+         [tier.client.call.api]
+         attempts = 2
+         pool = { size = 1 }
+         budget = { ratio = \"10%\" }
+         [tier.api]
+         work.constant = \"100ms\"
+         [[trigger]]
+         at = \"2s\"
+         lasts = \"2s\"
+         demand = { client = 4.0 }",
+    );
+    let (record, _) = traced(&model, 1);
+    let pool: Vec<f64> = record.edges[0].iter().map(|row| row.pool_area).collect();
+    let waiting: f64 = record.edges[0].iter().map(|row| row.pool_waiting_area).sum();
+    assert_eq!(waiting, 0.0, "nobody shares a connection");
+    assert!((pool[3] - 6.0).abs() < 0.3, "12 clients, half of their time in a call: {pool:?}");
+}
+
+/// The lookup takes so long that a hit falls into the window after its call.
+#[test]
+fn a_hit_in_a_window_without_calls_leaves_the_rate_of_retries_at_zero() {
+    let model = model(
+        "run = { duration = \"4s\", window = \"1s\" }
+         [tier.client]
+         arrivals.profile = [{ at = \"0s\", rate = \"10/s\" }, { at = \"1s\", rate = \"10/s\" },
+                             { at = \"1s\", rate = \"0/s\" }]
+         [tier.client.call.api]
+         cache = { keys = 10, lookup.constant = \"1500ms\" }
+         [tier.api]
+         work.constant = \"1ms\"",
+    );
+    let (record, _) = traced(&model, 1);
+    let row = &record.edges[0][2];
+    assert!(row.hits > row.calls, "{row:?}");
+    let figures = EdgeFigures::of(row, &Frame { seconds: 1.0, demand: 0 });
+    assert_eq!(figures.retries_per_s, Some(0.0));
+}
+
+#[test]
+fn servers_added_to_a_shared_queue_are_counted() {
+    let model = model(
+        "run = { duration = \"20s\", window = \"1s\" }
+         [tier.client]
+         arrivals.poisson = \"50/s\"
+         calls = [\"api\"]
+         [tier.api]
+         replicas = 2
+         concurrency = 1
+         balance = \"shared\"
+         work.constant = \"100ms\"
+         [[playbook]]
+         when = { at = \"10s\" }
+         add = { api = 3 }",
+    );
+    let (record, _) = traced(&model, 1);
+    let servers: Vec<Option<u32>> = record.tiers[1].iter().map(|row| row.servers).collect();
+    assert_eq!((servers[9], servers[10]), (Some(2), Some(5)));
+    assert!(record.tiers[1].iter().all(|row| row.busy_area <= f64::from(row.servers.unwrap())));
+}
+
+/// Two calls made together to one callee are two operations, with two draws.
+#[test]
+fn calls_made_together_to_one_callee_draw_lengths_of_their_own() {
+    let model = model(
+        "run = { duration = \"20s\", window = \"1s\" }
+         [tier.client]
+         arrivals.even = \"10/s\"
+         calls = [[\"api\", \"api\"]]
+         [tier.api]
+         work.exponential = \"10ms\"",
+    );
+    let (_, mut rows) = traced(&model, 1);
+    rows.retain(|row| row.outcome.is_some());
+    rows.sort_by_key(|row| row.request);
+    let pairs: Vec<_> =
+        rows.chunk_by(|a, b| a.request == b.request).filter(|pair| pair.len() == 2).collect();
+    let alike = pairs.iter().filter(|pair| pair[0].ended == pair[1].ended).count();
+    assert!(pairs.len() > 150 && alike == 0, "{alike} of {} pairs are alike", pairs.len());
+}
+
+/// A process that stands still does not answer, though the answer that it waits for has come.
+#[test]
+fn a_paused_tier_does_not_go_on_when_its_callee_answers() {
+    for asynchronous in [false, true] {
+        let model = model(&format!(
+            "run = {{ duration = \"4s\", window = \"1s\" }}
+             [tier.client]
+             arrivals.profile = [{{ at = \"0s\", rate = \"0/s\" }}, {{ at = \"900ms\", rate = \"0/s\" }},
+                 {{ at = \"900ms\", rate = \"200/s\" }}, {{ at = \"999ms\", rate = \"200/s\" }},
+                 {{ at = \"999ms\", rate = \"0/s\" }}]
+             calls = [\"api\"]
+             [tier.api]
+             concurrency = 1000
+             asynchronous = {asynchronous}
+             calls = [\"db\"]
+             [tier.db]
+             work.constant = \"150ms\"
+             [[trigger]]
+             at = \"1s\"
+             lasts = \"1s\"
+             pause = [\"api\"]"
+        ));
+        let (record, rows) = traced(&model, 1);
+        let api: Vec<_> = rows.iter().filter(|row| row.edge == EdgeId(0)).collect();
+        assert!(api.len() > 10 && record.totals.in_flight == 0);
+        assert!(api.iter().all(|row| row.ended >= at(2000)), "asynchronous: {asynchronous}");
+        assert_eq!(record.tier_sum(TierId(1), 0..4).finished, api.len() as u64);
+    }
+}
