@@ -87,6 +87,9 @@ impl Simulation<'_> {
         if !free && !rule.queue.admits(station.waiting.len()) {
             return self.refuse(id, Reason::QueueFull);
         }
+        if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
+            return self.refuse(id, Reason::Left);
+        }
         if rule.drawn == Drawn::AtEnqueue {
             self.draw_first_work(id);
         }
