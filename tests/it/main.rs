@@ -6,5 +6,6 @@ mod golden;
 mod house;
 mod invariant;
 mod literature;
+mod literature_sheet;
 mod notebook;
 mod oracle;

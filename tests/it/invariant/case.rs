@@ -4,6 +4,7 @@ use super::{model, traced};
 use metastable::document::{EdgeId, TierId};
 use metastable::kernel::{Span, Time};
 use metastable::measure::{EdgeFigures, Frame};
+use metastable::mechanism::outcome::Reason;
 
 fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
@@ -147,4 +148,61 @@ fn a_paused_tier_does_not_go_on_when_its_callee_answers() {
         assert!(api.iter().all(|row| row.ended >= at(2000)), "asynchronous: {asynchronous}");
         assert_eq!(record.tier_sum(TierId(1), 0..4).finished, api.len() as u64);
     }
+}
+
+/// What arrives at a free server is at the head of the queue, though there is none.
+#[test]
+fn a_tier_that_skips_the_abandoned_does_so_with_servers_free() {
+    let model = model(
+        "run = { duration = \"10s\", window = \"1s\" }
+         [tier.client]
+         arrivals.even = \"10/s\"
+         [tier.client.call.api]
+         timeout = \"30ms\"
+         network.delay.constant = \"50ms\"
+         [tier.api]
+         concurrency = 4
+         abandoned = \"skip\"
+         work.constant = \"1ms\"",
+    );
+    let (record, _) = traced(&model, 1);
+    let sum = record.tier_sum(TierId(1), 0..10);
+    assert_eq!((sum.refused[Reason::Left as usize], sum.finished), (99, 0));
+    assert_eq!(sum.worked_s, 0.0);
+}
+
+/// Twins differ by what the trigger does, and not by luck: the same attempt works equally long in both.
+#[test]
+fn the_same_request_meets_the_same_fate_whatever_happens_to_others() {
+    let text = |more: &str| {
+        format!(
+            "run = {{ duration = \"20s\", window = \"1s\" }}
+             [tier.client]
+             arrivals.poisson = \"50/s\"
+             [tier.client.call.api]
+             attempts = 3
+             network.delay.exponential = \"5ms\"
+             [tier.api]
+             work.exponential = \"10ms\"
+             errors = \"20%\"
+             {more}"
+        )
+    };
+    let trigger = "[[trigger]]\nat = \"5s\"\nlasts = \"5s\"\ndemand = { client = 3.0 }";
+    let limited = text("") + "\nqueue.fifo = {}\nconcurrency = 1000";
+    let fates = |text: &str| {
+        let model = model(text);
+        let (_, mut rows) = traced(&model, 7);
+        rows.retain(|row| row.request >> 48 == 0 && row.outcome.is_some());
+        rows.sort_by_key(|row| (row.request, row.attempt));
+        let fate = |row: &metastable::measure::AttemptRow| {
+            let work = row.ended.since(row.started);
+            (row.request, row.attempt, row.sent, row.arrived, work, row.outcome)
+        };
+        rows.iter().map(fate).collect::<Vec<_>>()
+    };
+    let base = fates(&text(""));
+    assert!(base.len() > 1_100);
+    assert_eq!(base, fates(&text(trigger)));
+    assert_eq!(base, fates(&limited));
 }

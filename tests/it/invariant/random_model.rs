@@ -17,10 +17,10 @@ pub struct RandomModel {
     pub playbook: String,
     /// Names of edges, "caller->callee", and whether the edge has a cache.
     pub edges: Vec<(String, bool)>,
+    /// Which tiers have a limited number of servers.
+    pub bounded: Vec<bool>,
     /// Number of tiers that serve.
     pub tiers: usize,
-    /// Whether all requests end: arrivals stop, and no attempt waits for what will never come.
-    pub drains: bool,
 }
 
 impl RandomModel {
@@ -113,7 +113,7 @@ fn tier_settings() -> BoxedStrategy<String> {
     parts.to_vec().prop_map(|lines| lines.join("\n")).boxed()
 }
 
-/// Settings of an edge. With `patient` false every attempt has a timeout, so that none waits for ever.
+/// Settings of an edge. Where all is to drain every attempt has a timeout, so that none waits for ever.
 fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
     let timeout = choose(&["timeout = \"50ms\"", "timeout = \"300ms\"", "timeout = \"1s\""]);
     let timeout = if drains { timeout } else { prop_oneof![Just(String::new()), timeout].boxed() };
@@ -199,8 +199,8 @@ fn arrivals(drains: bool) -> BoxedStrategy<String> {
 }
 
 /// One trigger of any lever; `tier` and `edge` are names.
-fn trigger(kind: u8, tier: &str, edge: &(String, bool)) -> String {
-    let lever = match kind {
+fn trigger(kind: u8, tier: &str, bounded: bool, edge: &(String, bool)) -> String {
+    match kind {
         0 => "demand = { client = 3.5 }".to_owned(),
         1 => "demand = { client = { to = 3.0, over = \"1s\" } }".to_owned(),
         2 => "demand = { client = { burst = 60, over = \"200ms\" } }".to_owned(),
@@ -211,10 +211,11 @@ fn trigger(kind: u8, tier: &str, edge: &(String, bool)) -> String {
         7 => format!("down = {{ {tier} = \"hold\" }}"),
         8 => format!("delay = {{ \"{}\" = \"70ms\" }}", edge.0),
         9 => format!("pause = [\"{tier}\"]"),
+        12 if bounded => format!("lose = {{ {tier} = \"60%\" }}"),
+        13 if bounded => format!("lose = {{ {tier} = \"100%\" }}"),
         10 if edge.1 => format!("flush = [\"{}\"]", edge.0),
         _ => format!("slow = {{ {tier} = 0.5 }}"),
-    };
-    lever
+    }
 }
 
 /// One action of the operator.
@@ -236,7 +237,7 @@ fn action(kind: u8, tier: &str, edge: &(String, bool)) -> String {
 type Piece = (u8, usize, usize, u8);
 
 fn events(count: usize) -> BoxedStrategy<Vec<Piece>> {
-    prop::collection::vec((0..12u8, 0..100usize, 0..100usize, 0..6u8), 0..count).boxed()
+    prop::collection::vec((0..14u8, 0..100usize, 0..100usize, 0..6u8), 0..count).boxed()
 }
 
 /// What is drawn for one tier: settings, servers, work, style of calls, which tiers below, and their edges.
@@ -273,8 +274,8 @@ pub fn random_model(drains: bool) -> BoxedStrategy<RandomModel> {
                 triggers: String::new(),
                 playbook: String::new(),
                 edges: Vec::new(),
+                bounded: tiers.iter().map(|tier| !tier.1.is_empty()).collect(),
                 tiers: tiers.len(),
-                drains,
             };
             write_client(&mut model, &arrivals, classes, &entry);
             for (index, tier) in tiers.iter().enumerate() {
@@ -324,16 +325,16 @@ fn write_tier(model: &mut RandomModel, index: usize, tier: &TierDraw) {
 fn write_triggers(model: &mut RandomModel, triggers: &[Piece]) {
     for (kind, tier, edge, when) in triggers {
         let closed = model.system.contains("arrivals.closed");
+        let bounded = model.bounded[tier % model.tiers];
         let tier = format!("t{}", tier % model.tiers);
         let edge = model.edges[edge % model.edges.len()].clone();
-        // A demand trigger would go on after the arrivals of a draining model have stopped only with a burst.
         let kind = if closed && *kind == 1 { 0 } else { *kind };
         let at = 500 * u32::from(*when) + 500;
         let lasts = if when % 2 == 0 { 1000 } else { 1230 };
         let _ = writeln!(
             model.triggers,
             "[[trigger]]\nat = \"{at}ms\"\nlasts = \"{lasts}ms\"\n{}",
-            trigger(kind, &tier, &edge)
+            trigger(kind, &tier, bounded, &edge)
         );
     }
 }

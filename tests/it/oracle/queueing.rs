@@ -112,6 +112,32 @@ fn the_share_that_waits_for_one_of_several_servers_is_erlangs() {
     }
 }
 
+/// A Poisson stream dealt out at random is as many independent Poisson streams; dealt out in turn, each replica sees
+/// gaps that are sums of `n` exponentials, and waits less; from one queue, it is M/M/c.
+#[test]
+fn replicas_wait_as_their_balance_says() {
+    let tier = |balance: &str| {
+        format!(
+            "replicas = 4\nconcurrency = 1\nwork.exponential = \"100ms\"\nbalance = \"{balance}\""
+        )
+    };
+    let waits = |balance: &str| {
+        let record = run(&station("poisson = \"28/s\"", 40, 1_000, &tier(balance)), 10);
+        by_window(&record, API, wait_mean)
+    };
+    judge("4 x M/M/1, random", &waits("random"), mg1_wait(7.0, 0.1, 1.0));
+    judge("4 x M/M/1, shared queue", &waits("shared"), mmc_wait(4, 28.0, 0.1));
+    judge("4 x E4/M/1, in turn", &waits("round-robin"), erlang_m1_wait(4, 7.0, 10.0));
+}
+
+/// Mean wait of G/M/1 whose gaps are Erlang with `stages` [s]: sigma / (mu (1 - sigma)), where sigma in (0, 1) solves
+/// sigma = A*(mu - mu sigma) for the transform A* of the gaps. Kleinrock, section 6.4.
+fn erlang_m1_wait(stages: i32, lambda: f64, mu: f64) -> f64 {
+    let rate = f64::from(stages) * lambda;
+    let sigma = (0..1_000).fold(0.5, |sigma, _| (rate / (rate + mu - mu * sigma)).powi(stages));
+    sigma / (mu * (1.0 - sigma))
+}
+
 /// Arrivals that do not look ahead see time averages. Wolff, *Poisson arrivals see time averages*, Oper. Res. 30 (1982).
 #[test]
 fn poisson_arrivals_see_time_averages() {
