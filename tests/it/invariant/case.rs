@@ -168,7 +168,7 @@ fn a_tier_that_skips_the_abandoned_does_so_with_servers_free() {
     let (record, _) = traced(&model, 1);
     let sum = record.tier_sum(TierId(1), 0..10);
     assert_eq!((sum.refused[Reason::Left as usize], sum.finished), (99, 0));
-    assert_eq!(sum.worked_s, 0.0);
+    assert_eq!(sum.worked_ns, 0);
 }
 
 /// Twins differ by what the trigger does, and not by luck: the same attempt works equally long in both.

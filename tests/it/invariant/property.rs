@@ -26,7 +26,7 @@ fn rows_are_sound(model: &Model, record: &Record) -> Result<(), TestCaseError> {
             prop_assert!(row.in_flight_area >= row.queue_area - 1e-9);
             prop_assert!(row.good + row.failed <= row.finished);
             prop_assert!(row.turned_away <= row.failed);
-            prop_assert!(row.wasted_s <= row.worked_s + 1e-9);
+            prop_assert!(row.wasted_ns <= row.worked_ns);
         }
         prop_assert_eq!(rows.len(), record.windows.len());
         let sum = whole(record, tier);
