@@ -106,6 +106,16 @@ impl Faults {
         self.0.borrow_mut().push(fault);
     }
 
+    /// Takes one back, because a better one says the same.
+    pub fn retract(&self, fault: &Fault) {
+        self.0.borrow_mut().retain(|noted| noted != fault);
+    }
+
+    /// How many have been noted.
+    pub fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
     /// True when nothing was found.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
@@ -113,9 +123,13 @@ impl Faults {
 
     /// Everything found, in order of place, each once.
     pub fn into_sorted(self) -> Vec<Fault> {
-        let mut faults = self.0.into_inner();
+        let mut faults: Vec<Fault> = Vec::new();
+        for fault in self.0.into_inner() {
+            if !faults.contains(&fault) {
+                faults.push(fault);
+            }
+        }
         faults.sort_by_key(|fault| fault.marks.first().map_or(0, |mark| mark.range.start));
-        faults.dedup();
         faults
     }
 }

@@ -61,7 +61,7 @@ impl Value<'_> {
 fn drawable(value: &Value<'_>, law: Distribution) -> Option<Distribution> {
     let longest = Span::from_secs(100 * 365 * 86_400).seconds();
     let mean = law.mean_seconds();
-    if mean.is_nan() || (mean > longest && mean.is_finite()) {
+    if mean.is_nan() || (mean > longest && !has_no_mean(&law)) {
         value.fault(
             &format!("the mean of `{}` is out of range", value.path()),
             "these parameters together give a length beyond a hundred years",
@@ -72,37 +72,47 @@ fn drawable(value: &Value<'_>, law: Distribution) -> Option<Distribution> {
     Some(law)
 }
 
+/// A Pareto of a shape of 1 or less is a law all the same; its mean is infinite by nature.
+fn has_no_mean(law: &Distribution) -> bool {
+    match law {
+        Distribution::Pareto { shape, .. } => *shape <= 1.0,
+        Distribution::Mixture(branches) => branches.iter().any(|branch| has_no_mean(&branch.law)),
+        _ => false,
+    }
+}
+
 fn exponential(value: &Value<'_>) -> Option<Distribution> {
-    if value.is_text() || value.is_number() {
+    if !value.is_section() {
         return Some(Distribution::Exponential { mean: value.positive_duration()? });
     }
     let section = value.section()?;
-    let mean = match (section.get("mean"), percentiles(&section)?.as_slice()) {
+    let (mean, points) = (section.get("mean"), percentiles(&section));
+    let known = section.finish();
+    let mean = match (mean, points?.as_slice()) {
         (Some(mean), []) => mean.positive_duration()?,
-        (None, [one]) => Span::from_nanos_f64(one.value / -libm::log1p(-one.share)),
-        _ => return ambiguous(&section, "`mean`, or one percentile such as `p99`"),
+        (None, [one]) if one.share > 0.0 && one.share < 1.0 => {
+            Span::from_nanos_f64(one.value / -libm::log1p(-one.share))
+        }
+        _ if !known => return None,
+        _ => return ambiguous(&section, "`mean`, or one percentile between p0 and p100"),
     };
-    section.finish();
     Some(Distribution::Exponential { mean })
 }
 
 fn parametric(law: &str, value: &Value<'_>) -> Option<Distribution> {
     let section = value.section()?;
-    let distribution = match law {
+    match law {
         "uniform" => uniform(&section),
         "hyperexponential" => hyperexponential(&section),
         "erlang" => erlang(&section),
         _ => by_mean_or_percentiles(law, &section),
-    };
-    if distribution.is_some() {
-        section.finish();
     }
-    distribution
 }
 
 fn uniform(section: &Section<'_>) -> Option<Distribution> {
     let from = section.require("from", "add from = \"1ms\"").and_then(|v| v.duration());
     let to = section.require("to", "add to = \"5ms\"").and_then(|v| v.positive_duration());
+    section.finish();
     let (from, to) = (from?, to?);
     if from > to {
         section.fault("`from` is longer than `to`", "the range would be empty", "exchange the two");
@@ -113,62 +123,71 @@ fn uniform(section: &Section<'_>) -> Option<Distribution> {
 
 fn hyperexponential(section: &Section<'_>) -> Option<Distribution> {
     let mean = section.require("mean", "add mean = \"5ms\"").and_then(|v| v.positive_duration());
-    let cv = section.require("cv", "add cv = 2.0").and_then(|v| v.number_above(1.0));
+    let cv = section.require("cv", "add cv = 2.0").and_then(|v| v.number_above(1.0, 1e3));
+    section.finish();
     Some(Distribution::hyperexponential(mean?.nanos() as f64, cv?))
 }
 
 fn erlang(section: &Section<'_>) -> Option<Distribution> {
     let mean = section.require("mean", "add mean = \"5ms\"").and_then(|v| v.positive_duration());
     let stages = section.require("stages", "add stages = 4").and_then(|v| v.whole(1, 1_000));
+    section.finish();
     let shape = stages? as f64;
     Some(Distribution::Gamma { shape, scale: mean?.nanos() as f64 / shape })
 }
 
 /// Lognormal, gamma, Weibull and Pareto: a mean with `cv` or `shape`, or two percentiles.
 fn by_mean_or_percentiles(law: &str, section: &Section<'_>) -> Option<Distribution> {
-    let mean = section.get("mean");
-    if let [low, high] = percentiles(section)?[..]
-        && mean.is_none()
-    {
-        if low.share <= 0.0 || high.share >= 1.0 {
-            return ambiguous(
-                section,
-                "percentiles inside p0 and p100, since this law has no bounds there",
-            );
+    let (form, least) = match law {
+        "lognormal" => ("cv", 0.0),
+        "pareto" => ("shape", 1.0),
+        _ => ("shape", 0.0),
+    };
+    let mean = section.get("mean").map(|v| v.positive_duration());
+    let shape = section.get(form).map(|v| v.number_above(least, 1e3));
+    let points = percentiles(section);
+    let known = section.finish();
+    match (mean, shape, &points?[..]) {
+        (Some(mean), Some(shape), []) => Some(by_mean(law, mean?.nanos() as f64, shape?)),
+        (None, None, [low, high]) if low.share > 0.0 && high.share < 1.0 => {
+            Some(through(law, *low, *high))
         }
-        return Some(match law {
-            "lognormal" => Distribution::lognormal_through(low, high),
-            "gamma" => Distribution::gamma_through(low, high),
-            "weibull" => Distribution::weibull_through(low, high),
-            _ => Distribution::pareto_through(low, high),
-        });
-    }
-    let form = if law == "lognormal" { "cv" } else { "shape" };
-    let Some(mean) = mean else {
-        return ambiguous(
+        (None, None, [_, _]) => {
+            ambiguous(section, "percentiles between p0 and p100, which this law does not reach")
+        }
+        _ if !known => None,
+        _ => ambiguous(
             section,
             &format!("`mean` and `{form}`, or two percentiles such as `p50` and `p99`"),
-        );
-    };
-    let mean = mean.positive_duration();
-    let least = if law == "pareto" { 1.0 } else { 0.0 };
-    let shape =
-        section.require(form, &format!("add {form} = 1.5")).and_then(|v| v.number_above(least));
-    let (mean, shape) = (mean?.nanos() as f64, shape?);
-    Some(match law {
+        ),
+    }
+}
+
+fn by_mean(law: &str, mean: f64, shape: f64) -> Distribution {
+    match law {
         "lognormal" => Distribution::lognormal_with(mean, shape),
         "gamma" => Distribution::Gamma { shape, scale: mean / shape },
         "weibull" => Distribution::weibull_with(mean, shape),
         _ => Distribution::Pareto { shape, scale: mean * (shape - 1.0) / shape },
-    })
+    }
+}
+
+fn through(law: &str, low: Percentile, high: Percentile) -> Distribution {
+    match law {
+        "lognormal" => Distribution::lognormal_through(low, high),
+        "gamma" => Distribution::gamma_through(low, high),
+        "weibull" => Distribution::weibull_through(low, high),
+        _ => Distribution::pareto_through(low, high),
+    }
 }
 
 fn mixture(value: &Value<'_>) -> Option<Distribution> {
     let mut branches = Vec::new();
     let mut sound = true;
     let mut total = 0.0;
-    for item in value.list()? {
-        match branch(&item) {
+    let items = value.list()?;
+    for item in &items {
+        match branch(item) {
             Some((share, law)) => {
                 total += share;
                 branches.push(Branch { up_to: total, law });
@@ -184,6 +203,7 @@ fn mixture(value: &Value<'_>) -> Option<Distribution> {
         );
         return None;
     }
+    // A rounding error in the sum must not leave a gap above the last branch.
     branches.last_mut()?.up_to = 1.0;
     sound.then_some(Distribution::Mixture(branches))
 }
@@ -198,9 +218,13 @@ fn branch(item: &Value<'_>) -> Option<(f64, Distribution)> {
 }
 
 fn empirical(section: &Section<'_>) -> Option<Distribution> {
-    let mut points = percentiles(section)?;
-    section.finish();
+    let points = percentiles(section);
+    let known = section.finish();
+    let mut points = points?;
     if points.len() < 2 {
+        if !known {
+            return None;
+        }
         return ambiguous(section, "at least two percentiles, such as `p50` and `p99`");
     }
     // Outside the given percentiles the law is flat: below the first and above the last nothing is known.
@@ -216,21 +240,24 @@ fn empirical(section: &Section<'_>) -> Option<Distribution> {
 
 /// The percentiles of a table, by rising probability; values must rise with them. `None` when one is faulty.
 fn percentiles(section: &Section<'_>) -> Option<Vec<Percentile>> {
-    let mut points = Vec::new();
-    for (key, share) in PERCENTILES {
-        if let Some(value) = section.get(key) {
-            points.push(Percentile { share, value: value.positive_duration()?.nanos() as f64 });
-        }
-    }
-    if points.windows(2).any(|pair| pair[0].value >= pair[1].value) {
-        section.fault(
-            &format!("the percentiles of `{}` do not rise", section.path()),
+    let given = PERCENTILES.iter().filter_map(|(key, share)| Some((*share, section.get(key)?)));
+    let points: Vec<Option<(Percentile, Value<'_>)>> = given
+        .map(|(share, given)| {
+            let value = given.positive_duration()?.nanos() as f64;
+            Some((Percentile { share, value }, given))
+        })
+        .collect();
+    let points: Vec<(Percentile, Value<'_>)> = points.into_iter().collect::<Option<_>>()?;
+    if let Some(pair) = points.windows(2).find(|pair| pair[0].0.value >= pair[1].0.value) {
+        let (low, high) = (pair[0].1.key(), pair[1].1.key());
+        pair[1].1.fault(
+            &format!("`{high}` of `{}` is not above `{low}`", section.path()),
             "a higher percentile is a longer time, by definition",
-            "give each percentile a value above the one before",
+            &format!("give {high} a longer time than {low}"),
         );
         return None;
     }
-    Some(points)
+    Some(points.into_iter().map(|(point, _)| point).collect())
 }
 
 fn ambiguous(section: &Section<'_>, wanted: &str) -> Option<Distribution> {

@@ -19,6 +19,7 @@ use crate::kernel::{Span, Time};
 
 pub use fault::{Fault, Faults, Level, Mark, Place};
 pub use names::{EdgeId, Names, TierId, by_edge, by_tier, list_of};
+use unit::Misread;
 pub use unit::{rate_text, share_text};
 
 /// A table of the file.
@@ -29,6 +30,7 @@ pub struct Section<'a> {
     entries: &'a DeTable<'a>,
     asked: RefCell<Vec<&'static str>>,
     taken: RefCell<Vec<&'a str>>,
+    missing: RefCell<Vec<(&'static str, Fault)>>,
     faults: &'a Faults,
 }
 
@@ -61,6 +63,7 @@ impl<'a> Section<'a> {
             entries,
             asked: RefCell::default(),
             taken: RefCell::default(),
+            missing: RefCell::default(),
             faults,
         }
     }
@@ -88,7 +91,10 @@ impl<'a> Section<'a> {
         let value = self.get(key);
         if value.is_none() {
             let what = format!("`{key}` is missing in {}", self.title());
-            self.fault(&what, "the model cannot run without it", cure);
+            let fault = Fault::new(what, "the model cannot run without it", cure);
+            let fault = fault.at(self.place(), "here");
+            self.missing.borrow_mut().push((key, fault.clone()));
+            self.faults.add(fault);
         }
         value
     }
@@ -104,14 +110,23 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// Makes every key that nobody asked for a fault.
-    pub fn finish(&self) {
+    /// Makes every key that nobody asked for a fault; true when there is none.
+    ///
+    /// A mistyped key that is missed elsewhere is one mistake: the absence is then not told as well.
+    pub fn finish(&self) -> bool {
+        let mut all_known = true;
         let asked = self.asked.borrow();
         for (name, _) in self.entries {
             if self.taken.borrow().contains(&name.get_ref().as_ref()) {
                 continue;
             }
+            all_known = false;
             let what = format!("`{}` is not a key of {}", name.get_ref(), self.title());
+            if let Some(meant) = likely(name.get_ref(), asked.iter().copied()) {
+                let missing = self.missing.borrow();
+                let missed = missing.iter().filter(|(key, _)| *key == meant);
+                missed.for_each(|(_, fault)| self.faults.retract(fault));
+            }
             let cure = nearest(name.get_ref(), asked.iter().copied());
             self.faults.add(
                 Fault::new(
@@ -122,6 +137,7 @@ impl<'a> Section<'a> {
                 .at(name.span(), "unknown key"),
             );
         }
+        all_known
     }
 
     /// Notes a fault of the table as a whole.
@@ -200,6 +216,26 @@ impl<'a> Value<'a> {
         matches!(self.node, DeValue::Integer(_) | DeValue::Float(_))
     }
 
+    /// The value that `path` leads to from here, or the nearest above it: a place for a fault.
+    pub fn below(&self, path: &[&str]) -> Value<'a> {
+        let DeValue::Table(table) = self.node else { return self.clone() };
+        let Some((first, rest)) = path.split_first() else { return self.clone() };
+        let entry = table.iter().find(|(name, _)| name.get_ref() == first);
+        entry.map_or(self.clone(), |(name, node)| {
+            let path = format!("{}.{first}", self.path);
+            Value::new(path, name.get_ref(), name.span(), node, self.faults).below(rest)
+        })
+    }
+
+    /// The entry of a table, or of a list of names, that names `name`: a place for a fault.
+    pub fn entry(&self, name: &str) -> Value<'a> {
+        let DeValue::Array(items) = self.node else { return self.below(&[name]) };
+        let item = items.iter().find(|item| item.get_ref().as_str() == Some(name));
+        item.map_or(self.clone(), |item| {
+            Value::new(self.path.clone(), self.key, item.span(), item, self.faults)
+        })
+    }
+
     /// Notes a fault of this value.
     pub fn fault(&self, what: &str, why: &str, cure: &str) {
         self.faults.add(Fault::new(what, why, cure).at(self.place(), ""));
@@ -210,10 +246,16 @@ impl<'a> Value<'a> {
         self.faults.add(Fault::new(what, why, cure).at(self.key_place(), ""));
     }
 
+    /// Notes a fault of a name that is either the key or the value.
+    pub fn name_fault(&self, name: &str, what: &str, why: &str, cure: &str) {
+        let place = if self.key == name { self.key_place() } else { self.place() };
+        self.faults.add(Fault::new(what, why, cure).at(place, ""));
+    }
+
     /// Notes that the value is of the wrong kind.
     pub fn mistaken(&self, wanted: &str, cure: &str) {
         let what = format!("`{}` must be {wanted}, not {}", self.path, kind(self.node));
-        self.fault(&what, "the value has another kind than the key needs", cure);
+        self.fault(&what, "a value of another kind has no meaning here", cure);
     }
 
     /// The table.
@@ -274,34 +316,51 @@ impl<'a> Value<'a> {
         };
         let digits = text.as_str().replace('_', "");
         let number = i128::from_str_radix(&digits, text.radix()).ok();
-        match number.and_then(|n| u64::try_from(n).ok()).filter(|n| (least..=most).contains(n)) {
-            Some(number) => Some(number),
-            None => {
-                let what = format!("`{}` must lie between {least} and {most}", self.path);
-                self.fault(&what, "outside it the setting has no meaning", "choose a value inside");
-                None
-            }
-        }
+        let number = number.and_then(|n| u64::try_from(n).ok());
+        self.kept(number.filter(|n| (least..=most).contains(n)), &format!("{least} to {most}"))
     }
 
-    /// A number without unit, as a factor has it; greater than `above`.
-    pub fn number_above(&self, above: f64) -> Option<f64> {
-        let number = match self.node {
-            DeValue::Integer(text) => text.as_str().replace('_', "").parse().ok(),
-            DeValue::Float(text) => text.as_str().replace('_', "").parse().ok(),
+    /// A number without unit, as a factor has it; greater than `above` and at most `most`.
+    pub fn number_above(&self, above: f64, most: f64) -> Option<f64> {
+        let number = self.number()?;
+        let sound = number > above && number <= most;
+        self.kept(sound.then_some(number), &format!("above {above} to {most}"))
+    }
+
+    /// A number without unit, of at least `least` and at most `most`.
+    pub fn number_from(&self, least: f64, most: f64) -> Option<f64> {
+        let number = self.number()?;
+        let sound = (least..=most).contains(&number);
+        self.kept(sound.then_some(number), &format!("{least} to {most}"))
+    }
+
+    /// Any number without unit.
+    pub fn number(&self) -> Option<f64> {
+        let digits = bare(self.node).replace('_', "");
+        let number: Option<f64> = match self.node {
+            DeValue::Integer(text) => {
+                i128::from_str_radix(&digits, text.radix()).ok().map(|n| n as f64)
+            }
+            DeValue::Float(_) => digits.parse().ok(),
             _ => {
                 self.mistaken("a number", &format!("write {} = 2.0", self.key));
                 return None;
             }
         };
-        let number: Option<f64> = number.filter(|n: &f64| n.is_finite() && *n > above);
+        let number = number.filter(|n| n.is_finite());
         if number.is_none() {
-            let what = format!("`{}` must be a number greater than {above}", self.path);
-            self.fault(
-                &what,
-                "otherwise the formula it enters has no meaning",
-                "choose a greater number",
-            );
+            let what = format!("`{}` is not a finite number", self.path);
+            self.fault(&what, "nothing can be reckoned with it", "give a number such as 2.0");
+        }
+        number
+    }
+
+    /// Makes a number that was out of `bounds` a fault.
+    fn kept<T>(&self, number: Option<T>, bounds: &str) -> Option<T> {
+        if number.is_none() {
+            let what = format!("`{}` = {} is out of range", self.path, bare(self.node));
+            let why = format!("it goes from {bounds}");
+            self.fault(&what, &why, "choose a value inside");
         }
         number
     }
@@ -369,7 +428,7 @@ impl<'a> Value<'a> {
         if let Some((_, meaning)) = choices.iter().find(|(word, _)| *word == text) {
             return Some(*meaning);
         }
-        let what = format!("`{}` cannot be \"{text}\"", self.path);
+        let what = format!("`{}` cannot be {}", self.path, quoted(text));
         let words: Vec<&'static str> = choices.iter().map(|c| c.0).collect();
         let why = format!("it is one of {}", listing(&words));
         self.fault(&what, &why, &nearest(text, words.into_iter()));
@@ -395,9 +454,13 @@ impl<'a> Value<'a> {
             (only.key, Some(only.clone()))
         };
         let Some(name) = names.iter().find(|name| **name == given) else {
-            let what = format!("`{}` knows no \"{given}\"", self.path);
+            let what = format!("`{}` knows no {}", self.path, quoted(given));
             let why = format!("it is one of {}", listing(names));
-            let cure = nearest(given, names.iter().copied());
+            let cure = if given.starts_with(|c: char| c.is_ascii_digit()) && contents.is_none() {
+                format!("write {}.{} = {}", self.key, names[0], quoted(given))
+            } else {
+                nearest(given, names.iter().copied())
+            };
             let place = contents.as_ref().map_or(self.place(), Value::key_place);
             self.faults.add(Fault::new(what, why, cure).at(place, ""));
             return None;
@@ -405,7 +468,12 @@ impl<'a> Value<'a> {
         Some((name, contents))
     }
 
-    fn measured<T>(&self, parse: fn(&str) -> Option<T>, wanted: &str, units: &[&str]) -> Option<T> {
+    fn measured<T>(
+        &self,
+        parse: fn(&str) -> Result<T, Misread>,
+        wanted: &str,
+        units: &[&str],
+    ) -> Option<T> {
         if let DeValue::Integer(_) | DeValue::Float(_) = self.node {
             let number = bare(self.node);
             let options: Vec<String> = units.iter().map(|u| format!("\"{number}{u}\"")).collect();
@@ -418,13 +486,27 @@ impl<'a> Value<'a> {
             self.mistaken(wanted, &format!("write it as {wanted}"));
             return None;
         };
-        let parsed = parse(text);
-        if parsed.is_none() {
-            let what = format!("`{}` = \"{text}\" cannot be read", self.path);
-            self.fault(&what, &format!("it must be {wanted}"), &unit::advice(text, units));
+        match parse(text) {
+            Ok(parsed) => return Some(parsed),
+            Err(Misread::TooLarge(most)) => {
+                let what = format!("`{}` = {} is out of range", self.path, quoted(text));
+                self.fault(&what, &format!("the most is {most}"), "choose a smaller value");
+            }
+            Err(Misread::Unreadable) => {
+                let what = format!("`{}` = {} cannot be read", self.path, quoted(text));
+                self.fault(&what, &format!("it must be {wanted}"), &unit::advice(text, units));
+            }
         }
-        parsed
+        None
     }
+}
+
+/// A text of the file inside a sentence: on one line, and not longer than one can read.
+fn quoted(text: &str) -> String {
+    const LONGEST: usize = 40;
+    let cut = text.chars().count() > LONGEST;
+    let start: String = text.chars().take(LONGEST).collect();
+    format!("{:?}", if cut { format!("{start}…") } else { start })
 }
 
 fn bare(node: &DeValue<'_>) -> String {
@@ -438,7 +520,8 @@ fn bare(node: &DeValue<'_>) -> String {
 fn kind(node: &DeValue<'_>) -> &'static str {
     match node {
         DeValue::String(_) => "a string",
-        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a decimal number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
@@ -451,18 +534,21 @@ pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String 
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();
-    let closest = known
-        .iter()
-        .map(|&name| (strsim::jaro_winkler(given, name), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match closest {
-        Some((likeness, name)) if likeness > 0.75 => format!("did you mean `{name}`?"),
-        Some(_) => format!("known here: {}", listing(&known)),
-        None => "remove it".into(),
+    match likely(given, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "remove it".into(),
+        None => format!("known here: {}", listing(&known)),
     }
 }
 
-/// "a, b and c".
+/// The known word that `given` was meant to be, where that is plain to see.
+fn likely<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let likeness = known.map(|name| (strsim::jaro_winkler(given, name), name));
+    let (best, name) = likeness.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best > 0.75).then_some(name)
+}
+
+/// "a, b or c".
 pub fn listing<S: AsRef<str>>(names: &[S]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match &names[..] {

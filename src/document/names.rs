@@ -15,6 +15,8 @@ pub struct EdgeId(pub u16);
 pub struct Names {
     tiers: Vec<String>,
     edges: Vec<(TierId, TierId)>,
+    /// Tiers with a call that could not be read: which edges they have is not known.
+    doubtful: Vec<TierId>,
 }
 
 impl TierId {
@@ -46,6 +48,11 @@ impl Names {
         EdgeId(self.edges.len() as u16 - 1)
     }
 
+    /// Notes that a call of the tier could not be read.
+    pub fn doubt(&mut self, caller: TierId) {
+        self.doubtful.push(caller);
+    }
+
     /// The tier of that name.
     pub fn find_tier(&self, name: &str) -> Option<TierId> {
         self.tiers.iter().position(|tier| tier == name).map(|index| TierId(index as u16))
@@ -61,11 +68,8 @@ impl Names {
         let found = self.find_tier(name);
         if found.is_none() {
             let cure = nearest(name, self.tiers.iter().map(String::as_str));
-            value.key_fault(
-                &format!("there is no tier `{name}`"),
-                "no [tier.…] of the model has this name",
-                &cure,
-            );
+            let what = format!("there is no tier `{name}`");
+            value.name_fault(name, &what, "no [tier.…] of the model has this name", &cure);
         }
         found
     }
@@ -73,16 +77,23 @@ impl Names {
     /// The edge that `name`, written "caller->callee", means; unknown names are faults.
     pub fn edge(&self, name: &str, value: &Value<'_>) -> Option<EdgeId> {
         let ends = name.split_once("->").map(|(from, to)| (from.trim(), to.trim()));
-        let found =
-            ends.and_then(|(from, to)| self.find_edge(self.find_tier(from)?, self.find_tier(to)?));
-        if found.is_none() {
+        let caller = ends.and_then(|(from, _)| self.find_tier(from));
+        let found = ends.and_then(|(_, to)| self.find_edge(caller?, self.find_tier(to)?));
+        // The faulty call may be this very edge: one mistake is not told twice.
+        let doubtful = caller.is_some_and(|caller| self.doubtful.contains(&caller));
+        if found.is_none() && !doubtful {
             let known: Vec<String> =
                 (0..self.edges.len()).map(|e| self.edge_name(EdgeId(e as u16))).collect();
             let why = "it must be the two ends of a [tier.CALLER.call.CALLEE], written \"caller->callee\"";
             let cure = nearest(name, known.iter().map(String::as_str));
-            value.key_fault(&format!("there is no edge `{name}`"), why, &cure);
+            value.name_fault(name, &format!("there is no edge `{name}`"), why, &cure);
         }
         found
+    }
+
+    /// Caller and callee of every edge.
+    pub fn edges(&self) -> &[(TierId, TierId)] {
+        &self.edges
     }
 
     /// "caller->callee".

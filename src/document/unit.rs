@@ -15,9 +15,26 @@ const TIME_UNITS: [(&str, f64); 9] = [
     ("d", 86_400e9),
 ];
 
+/// Why a text is no measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misread {
+    /// It has not the form of one.
+    Unreadable,
+    /// It is one, beyond the most that makes sense, which is given.
+    TooLarge(&'static str),
+}
+
 /// A length of time: one or more of number and unit ("1h30m"), at most 100 years.
-pub fn duration(text: &str) -> Option<Span> {
+pub fn duration(text: &str) -> Result<Span, Misread> {
     const LONGEST: f64 = 100.0 * 365.25 * 86_400e9;
+    let nanos = nanos(text).ok_or(Misread::Unreadable)?;
+    if nanos > LONGEST {
+        return Err(Misread::TooLarge("100 years"));
+    }
+    Ok(Span::from_nanos_f64(nanos))
+}
+
+fn nanos(text: &str) -> Option<f64> {
     let mut rest = text.trim();
     let mut nanos = 0.0;
     if rest.is_empty() {
@@ -29,26 +46,35 @@ pub fn duration(text: &str) -> Option<Span> {
         nanos += number * size;
         rest = after[unit.len()..].trim_start();
     }
-    (nanos <= LONGEST).then(|| Span::from_nanos_f64(nanos))
+    Some(nanos)
 }
 
 /// A rate [1/s]: a number, a slash, a unit of time.
-pub fn rate(text: &str) -> Option<f64> {
-    let (number, unit) = text.split_once('/')?;
-    let number = number
-        .trim()
-        .replace('_', "")
-        .parse::<f64>()
-        .ok()
-        .filter(|n| *n >= 0.0 && n.is_finite())?;
-    let (_, size) = TIME_UNITS.iter().find(|(name, _)| *name == unit.trim())?;
-    Some(number * 1e9 / size)
+pub fn rate(text: &str) -> Result<f64, Misread> {
+    let read = || {
+        let (number, unit) = text.split_once('/')?;
+        let (_, size) = TIME_UNITS.iter().find(|(name, _)| *name == unit.trim())?;
+        Some(positive(number)? * 1e9 / size)
+    };
+    match read().ok_or(Misread::Unreadable)? {
+        rate if rate <= 1e9 => Ok(rate),
+        _ => Err(Misread::TooLarge("1e9/s, one for each nanosecond of the clock")),
+    }
 }
 
 /// A share: a number and a per-cent sign.
-pub fn share(text: &str) -> Option<f64> {
-    let number = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number / 100.0)
+pub fn share(text: &str) -> Result<f64, Misread> {
+    let number = text.trim().strip_suffix('%').and_then(positive).ok_or(Misread::Unreadable)?;
+    if number > 1e9 {
+        return Err(Misread::TooLarge("1e9%"));
+    }
+    Ok(number / 100.0)
+}
+
+/// A number of at least zero; "inf" and "nan" are none.
+fn positive(text: &str) -> Option<f64> {
+    let number = text.trim().replace('_', "").parse::<f64>().ok()?;
+    (number >= 0.0 && number.is_finite()).then_some(number)
 }
 
 /// A share as a model file writes it.
@@ -89,6 +115,7 @@ pub fn advice(text: &str, units: &[&str]) -> String {
                 units.iter().map(|unit| format!("\"{number}{unit}\"")).collect();
             format!("write {}", options.join(" or "))
         }
+        None if text.trim().starts_with('-') => "give a value of at least zero".into(),
         None => format!("begin with a number, for example \"10{}\"", units[0]),
     }
 }
@@ -116,24 +143,26 @@ mod tests {
             ("1d", 86_400_000_000_000),
             ("0s", 0),
         ] {
-            assert_eq!(duration(text), Some(Span::from_nanos(nanos)), "{text}");
+            assert_eq!(duration(text), Ok(Span::from_nanos(nanos)), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_duration_is_not_read_as_one() {
-        for text in ["", "5", "ms", "5 parsecs", "-1s", "1s2", "1e999s", "200000d"] {
-            assert_eq!(duration(text), None, "{text}");
+        for text in ["", "5", "ms", "5 parsecs", "-1s", "1s2", "1e999s"] {
+            assert_eq!(duration(text), Err(Misread::Unreadable), "{text}");
         }
+        assert!(matches!(duration("200000d"), Err(Misread::TooLarge(_))));
     }
 
     #[test]
     fn rates_and_shares_are_read() {
-        assert_eq!(rate("6000/s"), Some(6000.0));
-        assert_eq!(rate("90/m"), Some(1.5));
-        assert_eq!(rate("6000"), None);
-        assert_eq!(share("10%"), Some(0.1));
-        assert_eq!(share("0.1"), None);
+        assert_eq!(rate("6000/s"), Ok(6000.0));
+        assert_eq!(rate("90/m"), Ok(1.5));
+        assert_eq!(rate("6000"), Err(Misread::Unreadable));
+        assert!(matches!(rate("1e300/ns"), Err(Misread::TooLarge(_))));
+        assert_eq!(share("10%"), Ok(0.1));
+        assert_eq!(share("0.1"), Err(Misread::Unreadable));
         assert_eq!(share_text(0.125), "12.5%");
         assert_eq!(rate_text(18_000.4), "18,000/s");
     }

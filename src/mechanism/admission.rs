@@ -42,7 +42,7 @@ impl Admission {
         }
         let section = value.section()?;
         let rate = section.require("rate", "add rate = \"5000/s\"").and_then(|v| v.rate());
-        let burst = section.get("burst").map(|v| v.number_above(0.0));
+        let burst = section.get("burst").map(|v| v.number_above(0.0, 1e9));
         section.finish();
         let admission = Self::at(rate?);
         Some(match burst {

@@ -118,9 +118,25 @@ impl Arrivals {
             section.require("clients", "add clients = 100").and_then(|v| v.whole(1, 10_000_000));
         let think = section
             .require("think", "add think.exponential = \"1s\"")
-            .and_then(|v| v.distribution());
+            .and_then(|v| Self::read_think(&v));
         section.finish();
         Some(Arrivals::Closed { clients: clients? as u32, think: think? })
+    }
+
+    /// Time must pass in a closed loop, or a client whose calls fail at once would ask for ever in one instant.
+    fn read_think(value: &Value<'_>) -> Option<Distribution> {
+        let think = value.distribution()?;
+        let mean = think.mean_seconds();
+        if mean <= 0.0 || !mean.is_finite() {
+            let why = "each client asks again after thinking, so its rate is one over that time";
+            value.fault(
+                &format!("the mean of `{}` must be finite and above zero", value.path()),
+                why,
+                "choose another length, such as think.exponential = \"1s\"",
+            );
+            return None;
+        }
+        Some(think)
     }
 
     /// The source that runs from the start to the end.
@@ -202,7 +218,7 @@ impl Surge {
     /// Reads a factor, `{ to = 2.5, over = "30s" }` or `{ burst = 500, over = "1s" }`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         if value.is_number() {
-            return value.number_above(-f64::MIN_POSITIVE).map(Surge::Step);
+            return value.number_from(0.0, 1e6).map(Surge::Step);
         }
         if !value.is_section() {
             value.mistaken(
@@ -212,13 +228,27 @@ impl Surge {
             return None;
         }
         let section = value.section()?;
-        let over = section.get("over").map(|v| v.duration());
-        let surge = match (section.get("to"), section.get("burst")) {
-            (Some(to), None) => Surge::Ramp { to: to.number_above(1.0)?, over: over.flatten()? },
-            (None, Some(burst)) => Surge::Burst {
-                requests: burst.whole(1, 1_000_000_000)?,
-                over: over.map_or(Some(Span::ZERO), |over| over)?,
-            },
+        let (to, burst) = (section.get("to"), section.get("burst"));
+        // A burst may come all at once; a ramp without a length would be a step.
+        let over = match (&burst, section.get("over")) {
+            (_, Some(over)) => over.duration(),
+            (Some(_), None) => Some(Span::ZERO),
+            (None, None) if to.is_some() => section
+                .require("over", "add over = \"30s\", or write the factor alone")
+                .and_then(|v| v.duration()),
+            (None, None) => None,
+        };
+        let known = section.finish();
+        let surge = match (to, burst) {
+            (Some(to), None) => {
+                let to = to.number_above(1.0, 1e6);
+                Surge::Ramp { to: to?, over: over? }
+            }
+            (None, Some(burst)) => {
+                let requests = burst.whole(1, 1_000_000_000);
+                Surge::Burst { requests: requests?, over: over? }
+            }
+            (None, None) if !known => return None,
             _ => {
                 section.fault(
                     "a surge is either a ramp or a burst",
@@ -228,7 +258,6 @@ impl Surge {
                 return None;
             }
         };
-        section.finish();
         Some(surge)
     }
 }
@@ -286,14 +315,18 @@ impl Intensity {
 
     /// Reads `[{ at = "0s", rate = "100/s" }, …]`; two points at one instant make a step.
     fn read(value: &Value<'_>) -> Option<Self> {
-        let mut points = Vec::new();
-        for item in value.list()? {
-            let section = item.section()?;
-            let at = section.require("at", "add at = \"5m\"").and_then(|v| v.duration());
-            let rate = section.require("rate", "add rate = \"100/s\"").and_then(|v| v.rate());
-            section.finish();
-            points.push((at?.seconds(), rate?));
-        }
+        let items = value.list()?;
+        let points: Vec<Option<(f64, f64)>> = items
+            .iter()
+            .map(|item| {
+                let section = item.section()?;
+                let at = section.require("at", "add at = \"5m\"").and_then(|v| v.duration());
+                let rate = section.require("rate", "add rate = \"100/s\"").and_then(|v| v.rate());
+                section.finish();
+                Some((at?.seconds(), rate?))
+            })
+            .collect();
+        let points: Vec<(f64, f64)> = points.into_iter().collect::<Option<_>>()?;
         if points.is_empty() || points.windows(2).any(|pair| pair[0].0 > pair[1].0) {
             let what = format!("the points of `{}` do not rise in time", value.path());
             value.fault(

@@ -82,8 +82,8 @@ impl Budget {
             }
             Some(ratio)
         });
-        let cap = section.get("cap").map_or(Some(10.0), |v| v.number_above(0.0));
-        let start = section.get("start").map(|v| v.number_above(-f64::MIN_POSITIVE));
+        let cap = section.get("cap").map_or(Some(10.0), |v| v.number_above(0.0, 1e9));
+        let start = section.get("start").map(|v| v.number_from(0.0, 1e9));
         let floor = section.get("floor").map_or(Some(0.0), |v| v.rate());
         let deposit = section.get("deposit").map_or(Some(Deposit::default()), |v| {
             v.word(&[("success", Deposit::Success), ("request", Deposit::Request)])

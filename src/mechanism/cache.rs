@@ -66,7 +66,7 @@ impl Cache {
         let section = value.section()?;
         let keys =
             section.require("keys", "add keys = 10000").and_then(|v| v.whole(1, 100_000_000));
-        let zipf = section.get("zipf").map_or(Some(0.0), |v| v.number_above(-f64::MIN_POSITIVE));
+        let zipf = section.get("zipf").map_or(Some(0.0), |v| v.number_from(0.0, 100.0));
         let uncacheable = section.get("uncacheable").map_or(Some(0.0), |v| v.share());
         let ttl = section.get("ttl").map(|v| v.positive_duration());
         let start = section.get("start").map_or(Some(1.0), |v| {

@@ -121,10 +121,9 @@ impl Step {
             .require("when", "add when = { after_trigger = \"2m\" }")
             .and_then(|v| read_when(&v.section()?, names));
         let actions = read_actions(&section, names);
-        section.finish();
-        let (when, held) = when?;
+        let known = section.finish();
         let actions = actions?;
-        if actions.is_empty() {
+        if actions.is_empty() && known {
             section.fault(
                 "the step does nothing",
                 "a step is a condition and at least one action",
@@ -132,6 +131,7 @@ impl Step {
             );
             return None;
         }
+        let (when, held) = when?;
         Some(Step { when, held, actions })
     }
 }
@@ -153,8 +153,11 @@ fn read_when(section: &Section<'_>, names: &Names) -> Option<(When, Span)> {
             });
         }
     }
-    section.finish();
+    let known = section.finish();
     let [when] = given[..] else {
+        if given.is_empty() && !known {
+            return None;
+        }
         section.fault(
             "a step waits for exactly one condition",
             "conditions are `at`, `after_trigger`, `after`, `goodput`, `queue_empty` and `limit_lifted`",
@@ -190,7 +193,8 @@ fn goodput(value: &Value<'_>) -> Option<When> {
 
 fn read_actions(section: &Section<'_>, names: &Names) -> Option<Vec<Action>> {
     let limit = |v: &Value<'_>| {
-        if v.text().is_some_and(|text| text == "none") { Some(None) } else { v.rate().map(Some) }
+        let lifted = v.is_text() && v.text() == Some("none");
+        if lifted { Some(None) } else { v.rate().map(Some) }
     };
     let mut parts: Vec<Option<Vec<Action>>> = Vec::new();
     if let Some(value) = section.get("limit") {

@@ -54,20 +54,18 @@ impl Pool {
     pub fn read(value: &Value<'_>) -> Option<Self> {
         let section = value.section()?;
         let size = section.require("size", "add size = 50").and_then(|v| v.whole(1, 10_000_000));
-        let wait = match section.get("wait") {
-            Some(value) => Some(value.positive_duration()?),
-            None => None,
-        };
-        let clock = match section.get("clock") {
-            Some(value) => value.word(&[("attempt", Clock::Attempt), ("own", Clock::Own)])?,
-            None => Clock::default(),
-        };
-        let queue = match section.get("queue") {
-            Some(value) => Some(value.whole(0, u64::from(u32::MAX))? as u32),
-            None => None,
-        };
+        let wait = section.get("wait").map(|v| v.positive_duration());
+        let clock = section.get("clock").map_or(Some(Clock::default()), |v| {
+            v.word(&[("attempt", Clock::Attempt), ("own", Clock::Own)])
+        });
+        let queue = section.get("queue").map(|v| v.whole(0, u64::from(u32::MAX)));
         section.finish();
-        Some(Pool { size: size? as u32, wait, clock, queue })
+        Some(Pool {
+            size: size? as u32,
+            wait: wait.map_or(Some(None), |wait| wait.map(Some))?,
+            clock: clock?,
+            queue: queue.map_or(Some(None), |most| most.map(|most| Some(most as u32)))?,
+        })
     }
 
     /// Asks for a connection for `waiter`.

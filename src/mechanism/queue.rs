@@ -54,15 +54,15 @@ impl Queue {
             return Some(queue);
         };
         let section = contents.section()?;
-        if name != "none" {
-            if let Some(value) = section.get("capacity") {
-                queue.capacity = Some(value.whole(0, u64::from(u32::MAX))? as u32);
-            }
-            if let Some(value) = section.get("max_wait") {
-                queue.max_wait = Some(value.positive_duration()?);
-            }
+        if name == "none" {
+            section.finish();
+            return Some(queue);
         }
+        let capacity = section.get("capacity").map(|v| v.whole(0, u64::from(u32::MAX)));
+        let max_wait = section.get("max_wait").map(|v| v.positive_duration());
         section.finish();
+        queue.capacity = capacity.map_or(Some(None), |most| most.map(|most| Some(most as u32)))?;
+        queue.max_wait = max_wait.map_or(Some(None), |wait| wait.map(Some))?;
         Some(queue)
     }
 

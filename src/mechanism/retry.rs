@@ -106,14 +106,25 @@ impl RetryOn {
     /// Reads `retry_on = ["failed", "refused", "timeout"]`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         let mut on = RetryOn { failed: false, refused: false, timed_out: false };
-        for item in value.list()? {
-            match item.word(&[("failed", 0), ("refused", 1), ("timeout", 2)])? {
-                0 => on.failed = true,
-                1 => on.refused = true,
-                _ => on.timed_out = true,
+        let items = value.list()?;
+        if items.is_empty() {
+            value.fault(
+                "`retry_on` is empty",
+                "no outcome would ever be tried again, whatever `attempts` says",
+                "name at least one of \"failed\", \"refused\" and \"timeout\", or remove it",
+            );
+            return None;
+        }
+        let mut sound = true;
+        for item in &items {
+            match item.word(&[("failed", 0), ("refused", 1), ("timeout", 2)]) {
+                Some(0) => on.failed = true,
+                Some(1) => on.refused = true,
+                Some(_) => on.timed_out = true,
+                None => sound = false,
             }
         }
-        Some(on)
+        sound.then_some(on)
     }
 
     /// Whether an attempt that ended so may be tried again.
@@ -284,7 +295,7 @@ impl Backoff {
 }
 
 fn factor(value: &Value<'_>) -> Option<f64> {
-    let factor = value.number_above(0.0)?;
+    let factor = value.number_from(0.0, 1e6)?;
     if factor < 1.0 {
         let what = format!("`{}` = {factor} is below 1", value.path());
         value.fault(

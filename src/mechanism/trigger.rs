@@ -2,7 +2,7 @@
 //!
 //! A trigger only writes [`Conditions`]; extra demand is a source of its own, and a flush happens once.
 
-use crate::document::{EdgeId, Names, TierId, Value, by_edge, by_tier, list_of};
+use crate::document::{EdgeId, Names, Section, TierId, Value, by_edge, by_tier, list_of, listing};
 use crate::kernel::{Span, Time};
 use crate::mechanism::arrival::Surge;
 use crate::mechanism::conditions::{Conditions, Outage};
@@ -49,18 +49,18 @@ impl Trigger {
         let at = section.require("at", "add at = \"2m\"").and_then(|v| v.instant());
         let lasts = section.get("lasts").map(|v| v.positive_duration());
         let given: Vec<Value<'_>> = LEVERS.iter().filter_map(|&lever| section.get(lever)).collect();
-        section.finish();
+        let known = section.finish();
+        // Every lever is read, so that too many of them do not hide what is wrong within.
+        let mut levers: Vec<Option<Lever>> =
+            given.iter().map(|lever| Lever::read(lever, names)).collect();
         let [lever] = &given[..] else {
-            let what = format!("a trigger moves exactly one lever, this one {}", given.len());
-            section.fault(
-                &what,
-                &format!("a lever is one of {}", crate::document::listing(&LEVERS)),
-                "give one lever; write several triggers for several levers",
-            );
+            if known || !given.is_empty() {
+                refuse_lever_count(&section, &given);
+            }
             return None;
         };
-        let lever_read = Lever::read(lever, names);
-        if lasts.is_none() && lever.key() != "flush" {
+        let lever_read = levers.pop()?;
+        if lasts.is_none() && known && lever.key() != "flush" {
             section.fault(
                 "`lasts` is missing in the trigger",
                 "a trigger passes; what stays is the normal state",
@@ -74,9 +74,26 @@ impl Trigger {
     }
 }
 
+/// None, or more than one: then the second is the one too many.
+fn refuse_lever_count(section: &Section<'_>, given: &[Value<'_>]) {
+    let what = match given.len() {
+        0 => "the trigger moves no lever".to_owned(),
+        count => format!("the trigger moves {count} levers at once"),
+    };
+    let why = format!("it moves exactly one of {}", listing(&LEVERS));
+    match given.get(1) {
+        None => section.fault(&what, &why, "add a lever such as demand = { client = 2.5 }"),
+        Some(second) => second.key_fault(
+            &what,
+            &why,
+            "move this one into a [[trigger]] of its own, with the same `at` and `lasts`",
+        ),
+    }
+}
+
 impl Lever {
     fn read(value: &Value<'_>, names: &Names) -> Option<Self> {
-        let factor = |v: &Value<'_>| v.number_above(0.0);
+        let factor = |v: &Value<'_>| v.number_above(0.0, 1e6);
         Some(match value.key() {
             "demand" => Lever::Demand(by_tier(value, names, Surge::read)?),
             "slow" => Lever::Slow(by_tier(value, names, factor)?),

@@ -96,9 +96,8 @@ fn read_tier(phase: &'static str, value: &Value<'_>, names: &Names) -> Option<Ve
 
 /// Reads `[from, to]`.
 fn range(value: &Value<'_>) -> Option<(f64, f64)> {
-    let numbers: Option<Vec<f64>> =
-        value.list()?.iter().map(|item| item.number_above(f64::MIN)).collect();
-    match numbers?[..] {
+    let numbers: Vec<Option<f64>> = value.list()?.iter().map(Value::number).collect();
+    match numbers.into_iter().collect::<Option<Vec<f64>>>()?[..] {
         [from, to] if from <= to => Some((from, to)),
         _ => {
             let what = format!("`{}` is no range", value.path());

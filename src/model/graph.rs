@@ -1,23 +1,20 @@
 //! The call graph as a graph: cycles, who reaches whom, how attempts multiply along a path.
 
-use std::collections::HashMap;
-use std::ops::Range;
-
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::Dfs;
 
 use super::tier::System;
 use super::{Edge, Model};
-use crate::document::{EdgeId, Fault, Faults, TierId};
+use crate::document::{EdgeId, Fault, Faults, Names, TierId};
 
-fn graph(tiers: usize, edges: &[Edge]) -> DiGraph<(), EdgeId> {
+fn graph(names: &Names) -> DiGraph<(), EdgeId> {
     let mut graph = DiGraph::new();
-    (0..tiers).for_each(|_| {
+    names.tiers().for_each(|_| {
         graph.add_node(());
     });
-    for (index, edge) in edges.iter().enumerate() {
-        graph.add_edge(node(edge.caller), node(edge.callee), EdgeId(index as u16));
+    for (index, &(caller, callee)) in names.edges().iter().enumerate() {
+        graph.add_edge(node(caller), node(callee), EdgeId(index as u16));
     }
     graph
 }
@@ -27,8 +24,8 @@ fn node(tier: TierId) -> NodeIndex {
 }
 
 /// Makes each cycle a fault that prints it.
-pub fn refuse_cycles(system: &System, places: &HashMap<String, Range<usize>>, faults: &Faults) {
-    let graph = graph(system.tiers.len(), &system.edges);
+pub fn refuse_cycles(system: &System, faults: &Faults) {
+    let graph = graph(&system.names);
     for component in kosaraju_scc(&graph) {
         let looped = component.len() > 1 || graph.contains_edge(component[0], component[0]);
         if !looped {
@@ -41,13 +38,10 @@ pub fn refuse_cycles(system: &System, places: &HashMap<String, Range<usize>>, fa
         let why = "an attempt would call itself for ever";
         let mut fault =
             Fault::new(what, why, "break the circle at one call, or split a tier in two");
-        for pair in names.windows(2) {
-            let edge = format!("tier.{}.call.{}", pair[0], pair[1]);
-            let place =
-                places.get(&edge).or_else(|| places.get(&format!("tier.{}.calls", pair[0])));
-            if let Some(place) = place {
-                fault = fault.at(place.clone(), format!("{} calls {}", pair[0], pair[1]));
-            }
+        for (pair, ends) in names.windows(2).zip(path.windows(2)) {
+            let edge = graph.find_edge(ends[0], ends[1]).expect("a cycle runs along edges");
+            let place = system.edge_places[graph[edge].index()].clone();
+            fault = fault.at(place, format!("{} calls {}", pair[0], pair[1]));
         }
         faults.add(fault);
     }
@@ -83,7 +77,7 @@ fn cycle_within(graph: &DiGraph<(), EdgeId>, component: &[NodeIndex]) -> Vec<Nod
 impl Model {
     /// For each tier, the client tiers whose requests can reach it (a client reaches itself).
     pub fn reaching_clients(&self) -> Vec<Vec<TierId>> {
-        let graph = graph(self.tiers.len(), &self.edges);
+        let graph = graph(&self.names);
         let mut reached = vec![Vec::new(); self.tiers.len()];
         for client in self.tier_ids().filter(|&tier| self.tier(tier).is_client()) {
             let mut search = Dfs::new(&graph, node(client));
@@ -96,7 +90,7 @@ impl Model {
 
     /// Tiers from the clients down: each after all its callers.
     pub fn top_down(&self) -> Vec<TierId> {
-        let graph = graph(self.tiers.len(), &self.edges);
+        let graph = graph(&self.names);
         let sorted = toposort(&graph, None).expect("cycles are refused when the model is read");
         sorted.into_iter().map(|n| TierId(n.index() as u16)).collect()
     }

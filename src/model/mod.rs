@@ -151,7 +151,10 @@ impl Model {
         let model = read(&Section::root(table.get_ref(), &faults), &faults, file, places);
         match model {
             Some(model) if faults.is_empty() => Ok(model),
-            _ => Err(faults.into_sorted()),
+            _ => {
+                debug_assert!(!faults.is_empty(), "a model is refused for a reason");
+                Err(faults.into_sorted())
+            }
         }
     }
 
@@ -258,7 +261,7 @@ fn read(
         .and_then(|v| Run::read(&v.section()?));
     let tiers =
         root.require("tier", "add a [tier.client] with arrivals and a [tier.…] that it calls");
-    let system = tiers.and_then(|v| tier::read_all(&v.section()?, faults, file));
+    let system = tiers.and_then(|v| tier::read_all(&v.section()?, faults, file, run.as_ref()));
     let triggers = root.get("trigger").map_or(Some(Vec::new()), |v| v.list());
     let playbook = root.get("playbook").map_or(Some(Vec::new()), |v| v.list());
     let criteria =
@@ -268,22 +271,23 @@ fn read(
 
     let system = system?;
     let names = &system.names;
-    let triggers: Vec<Option<Trigger>> =
-        triggers?.iter().map(|value| settings::trigger(value, &system, run.as_ref())).collect();
-    let playbook: Vec<Option<Step>> =
-        playbook?.iter().map(|value| settings::step(value, &system)).collect();
+    let read_trigger = |value: &Value<'_>| settings::trigger(value, &system, run.as_ref());
+    let triggers: Option<Vec<Option<Trigger>>> =
+        triggers.map(|list| list.iter().map(read_trigger).collect());
+    let playbook: Option<Vec<Option<Step>>> =
+        playbook.map(|list| list.iter().map(|value| settings::step(value, &system)).collect());
     let expect = expect.map_or(Some(Expect::default()), |v| Expect::read(&v.section()?, names));
-    graph::refuse_cycles(&system, &places, faults);
-    let tier::System { tiers, edges, classes, names } = system;
+    graph::refuse_cycles(&system, faults);
+    let tier::System { tiers, edges, classes, names, .. } = system;
     Some(Model {
         title: title.unwrap_or("untitled").to_owned(),
         source: source.unwrap_or_default().to_owned(),
         run: run?,
-        tiers,
-        edges,
+        tiers: tiers.into_iter().collect::<Option<_>>()?,
+        edges: edges.into_iter().collect::<Option<_>>()?,
         classes,
-        triggers: triggers.into_iter().collect::<Option<_>>()?,
-        playbook: playbook.into_iter().collect::<Option<_>>()?,
+        triggers: triggers?.into_iter().collect::<Option<_>>()?,
+        playbook: playbook?.into_iter().collect::<Option<_>>()?,
         criteria: criteria?,
         expect: expect?,
         names,

@@ -1,7 +1,7 @@
 //! What a tier does with an attempt: work, calls one after the other or together, choices. Compiled from the nested
 //! steps of the file into a flat list of operations, so that an attempt remembers where it is by one number.
 
-use crate::document::{EdgeId, Value};
+use crate::document::{EdgeId, Fault, Value};
 use crate::mechanism::work::Work;
 
 /// One operation.
@@ -64,7 +64,18 @@ impl Program {
         let mut program = Program::default();
         program.read_steps(value, edge)?;
         program.ops.push(Op::End);
+        if !program.fits() {
+            let Fault { what, why, cure, .. } = too_long();
+            value.fault(&what, &why, &cure);
+            return None;
+        }
         Some(program)
+    }
+
+    /// Whether every position in the lists fits into its 16 bits.
+    pub fn fits(&self) -> bool {
+        let lengths = [self.ops.len(), self.works.len(), self.together.len(), self.choices.len()];
+        lengths.iter().all(|&length| length <= usize::from(u16::MAX))
     }
 
     fn read_steps(
@@ -83,7 +94,12 @@ impl Program {
         edge: &mut dyn FnMut(&Value<'_>) -> Option<EdgeId>,
     ) -> Option<()> {
         let (name, contents) = step.choice(&["work", "call", "parallel", "choice"])?;
-        let contents = contents?;
+        let Some(contents) = contents else {
+            let what = format!("the step `{name}` lacks its contents");
+            let cure = "write { work.constant = \"5ms\" } or { call = \"db\" }";
+            step.fault(&what, "a step says what to work or whom to call", cure);
+            return None;
+        };
         match name {
             "work" => self.push_work(Work::read(&contents)?),
             "call" => {
@@ -109,21 +125,26 @@ impl Program {
         self.choices.resize(self.choices.len() + branches.len(), (1.0, 0));
         self.ops.push(Op::Choose { first, count });
         let (mut total, mut jumps) = (0.0, Vec::new());
+        let mut sound = true;
         for (index, branch) in branches.iter().enumerate() {
-            let section = branch.section()?;
+            let Some(section) = branch.section() else {
+                sound = false;
+                continue;
+            };
             let share = section.require("share", "add share = \"50%\"").and_then(|v| v.share());
             let steps = section.require("steps", "add steps = [ … ]; an empty list does nothing");
             section.finish();
-            total += share?;
+            total += share.unwrap_or(0.0);
             self.choices[usize::from(first) + index] = (total, self.ops.len() as u16);
-            self.read_steps(&steps?, edge)?;
+            let read = steps.and_then(|steps| self.read_steps(&steps, edge));
+            sound &= share.is_some() && read.is_some();
             jumps.push(self.ops.len());
             self.ops.push(Op::Jump(0));
         }
         for jump in jumps {
             self.ops[jump] = Op::Jump(self.ops.len() as u16);
         }
-        if (total - 1.0).abs() > 1e-9 {
+        if sound && (total - 1.0).abs() > 1e-9 {
             value.fault(
                 &format!(
                     "the shares of `{}` add up to {}",
@@ -135,7 +156,7 @@ impl Program {
             );
             return None;
         }
-        Some(())
+        sound.then_some(())
     }
 
     fn push_work(&mut self, work: Work) {
@@ -195,6 +216,15 @@ impl Program {
         }
         (work, calls)
     }
+}
+
+/// The fault of a program whose positions do not fit.
+pub fn too_long() -> Fault {
+    Fault::new(
+        "more than 65,535 steps in one tier",
+        "an attempt remembers where it is by a small number",
+        "merge calls that behave alike",
+    )
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The settings of a run, the criteria of its verdict, and what is checked across tables: triggers against tiers, the
 //! playbook against tiers. Also what `--set` does to a file.
 
-use super::or;
-use super::tier::System;
-use crate::document::{Section, Value};
+use super::tier::{MOST_REQUESTS, System};
+use super::{Tier, or};
+use crate::document::{EdgeId, Section, TierId, Value};
 use crate::kernel::{Span, Time};
 use crate::mechanism::arrival::{Arrivals, Surge};
 use crate::mechanism::playbook::{Action, Step};
@@ -54,18 +54,15 @@ impl Criteria {
 impl Run {
     /// Reads `run = { … }`.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let duration = section
-            .require("duration", "add duration = \"10m\"")
-            .and_then(|v| v.positive_duration());
-        let window_value = section.get("window");
-        let warmup_value = section.get("warmup");
+        let length = section.require("duration", "add duration = \"10m\"");
+        let duration = length.as_ref().and_then(Value::positive_duration);
+        let (window_value, warmup_value) = (section.get("window"), section.get("warmup"));
+        let window = window_value.as_ref().map(Value::positive_duration);
+        let warmup = warmup_value.as_ref().map_or(Some(Span::ZERO), Value::duration);
         let seed = or(section, "seed", 1, |v| v.whole(0, i64::MAX as u64));
         section.finish();
-        let duration = duration?;
-        let window = window_value
-            .as_ref()
-            .map_or(Some(default_window(duration)), Value::positive_duration)?;
-        let warmup = warmup_value.as_ref().map_or(Some(Span::ZERO), Value::duration)?;
+        let (length, duration, warmup) = (length?, duration?, warmup?);
+        let window = window.map_or(Some(default_window(duration)), |window| window)?;
         if let Some(value) = &warmup_value
             && warmup >= duration
         {
@@ -76,18 +73,17 @@ impl Run {
             );
             return None;
         }
+        let blamed = window_value.or(warmup_value).unwrap_or(length);
         if window > duration - warmup {
-            let what = "the window is longer than what is measured";
-            section.fault(what, "not one window would be complete", "choose a shorter window");
+            let what = format!("the window of {window} is longer than what is measured");
+            let cure = "choose a shorter window, or run longer";
+            blamed.fault(&what, "not one window would be complete", cure);
             return None;
         }
         if (duration - warmup).nanos() / window.nanos() > MOST_WINDOWS {
             let what = format!("the run has more than {MOST_WINDOWS} windows");
-            section.fault(
-                &what,
-                "each costs memory, and no plot shows so many",
-                "choose a longer window",
-            );
+            let why = "each costs memory, and no plot shows so many";
+            blamed.fault(&what, why, "choose a longer window");
             return None;
         }
         Some(Run { duration, window, warmup, seed: seed? })
@@ -113,119 +109,137 @@ fn default_window(duration: Span) -> Span {
 /// Reads a trigger and holds it against the system.
 pub fn trigger(value: &Value<'_>, system: &System, run: Option<&Run>) -> Option<Trigger> {
     let trigger = Trigger::read(value, &system.names)?;
-    let mut sound = true;
-    let mut refuse = |what: &str, why: &str, cure: &str| {
-        value.fault(what, why, cure);
-        sound = false;
+    let ends = run.is_none_or(|run| ends_within(value, &trigger, run));
+    let lever = value.below(&[trigger.lever.name()]);
+    // What a faulty tier would be is not known, so nothing is concluded from it.
+    let tier = |id: TierId| system.tiers[id.index()].as_ref();
+    let name = |id: TierId| system.names.tier_name(id);
+    let sound = match &trigger.lever {
+        Lever::Demand(tiers) => all(tiers, |(id, surge)| {
+            let entry = lever.below(&[name(*id)]);
+            tier(*id).is_none_or(|tier| surges(&entry, tier, *surge, &trigger))
+        }),
+        Lever::Slow(tiers) | Lever::Fail(tiers) => {
+            all(tiers, |(id, _)| serves(&lever, name(*id), tier(*id)))
+        }
+        Lever::Lose(tiers) => all(tiers, |(id, _)| {
+            serves(&lever, name(*id), tier(*id)) && has_servers(&lever, name(*id), tier(*id))
+        }),
+        Lever::Down(tiers) => all(tiers, |(id, _)| serves(&lever, name(*id), tier(*id))),
+        Lever::Pause(tiers) => all(tiers, |id| serves(&lever, name(*id), tier(*id))),
+        Lever::Flush(edges) => all(edges, |edge| has_cache(&lever, system, *edge)),
+        Lever::Delay(_) => true,
     };
-    if run.is_some_and(|run| trigger.at >= run.end()) {
-        refuse(
-            "the trigger begins after the end of the run",
-            "it would never act",
-            "begin earlier, or run longer",
-        );
-    } else if run.is_some_and(|run| trigger.until > run.end()) {
-        refuse(
-            "the trigger outlives the run",
+    (ends && sound).then_some(trigger)
+}
+
+/// True when all hold; each is asked, so that each can tell of its fault.
+fn all<T>(items: &[T], holds: impl FnMut(&T) -> bool) -> bool {
+    !items.iter().map(holds).fold(false, |failed, held| failed || !held)
+}
+
+fn ends_within(value: &Value<'_>, trigger: &Trigger, run: &Run) -> bool {
+    if trigger.at >= run.end() {
+        let what =
+            format!("the trigger begins at {}, and the run ends at {}", trigger.at, run.end());
+        let cure = "begin earlier, or run longer";
+        value.below(&["at"]).fault(&what, "it would never act", cure);
+        return false;
+    }
+    if trigger.until > run.end() {
+        value.below(&["lasts"]).fault(
+            &format!("the trigger ends at {}, after the run at {}", trigger.until, run.end()),
             "what stays after a trigger is the question, and nothing would be left to see",
             "shorten it, or run longer",
         );
+        return false;
     }
-    let name = |tier| system.names.tier_name(tier).to_owned();
-    let client = |tier: crate::document::TierId| system.tiers[tier.index()].arrivals.as_ref();
-    match &trigger.lever {
-        Lever::Demand(tiers) => {
-            for (tier, surge) in tiers {
-                match client(*tier) {
-                    None => refuse(
-                        &format!("`{}` has no arrivals whose demand could change", name(*tier)),
-                        "demand belongs to clients",
-                        "name the client tier",
-                    ),
-                    Some(Arrivals::Trace(_)) if !matches!(surge, Surge::Burst { .. }) => refuse(
-                        "a trace has no rate to multiply",
-                        "its arrivals are fixed instants",
-                        "use a burst, or put the surge into the trace",
-                    ),
-                    Some(Arrivals::Closed { .. }) if surge.top() < 1.0 => refuse(
-                        "a closed loop cannot be thinned",
-                        "each of its clients waits for its own answer",
-                        "use a factor above 1",
-                    ),
-                    Some(_) => {}
-                }
+    true
+}
+
+/// Whether the demand of a tier can be moved so.
+fn surges(entry: &Value<'_>, tier: &Tier, surge: Surge, trigger: &Trigger) -> bool {
+    let (what, why, cure) = match &tier.arrivals {
+        None => (
+            format!("`{}` has no arrivals whose demand could change", entry.key()),
+            "demand belongs to clients",
+            "name the client tier",
+        ),
+        Some(Arrivals::Trace(_)) if !matches!(surge, Surge::Burst { .. }) => (
+            "a trace has no rate to multiply".to_owned(),
+            "its arrivals are fixed instants",
+            "use a burst, or put the surge into the trace",
+        ),
+        Some(Arrivals::Closed { .. }) if surge.top() < 1.0 => (
+            "a closed loop cannot be thinned".to_owned(),
+            "each of its clients waits for its own answer",
+            "use a factor above 1",
+        ),
+        Some(arrivals) => {
+            let lasts = trigger.until.since(trigger.at);
+            let requests = arrivals.rate(lasts) * surge.top() * lasts.seconds();
+            if requests <= MOST_REQUESTS {
+                return true;
             }
+            let what = format!("{requests:.0e} requests would arrive in {lasts}");
+            (what, "more than 1e12 cannot be simulated in any reasonable time", "lower the factor")
         }
-        Lever::Slow(tiers) | Lever::Lose(tiers) | Lever::Fail(tiers) => {
-            for (tier, _) in tiers {
-                if client(*tier).is_some() {
-                    refuse(
-                        &format!("`{}` is a client and does not serve", name(*tier)),
-                        "it has neither service nor servers",
-                        "name a tier that serves",
-                    );
-                }
-                if matches!(trigger.lever, Lever::Lose(_))
-                    && system.tiers[tier.index()].concurrency.is_none()
-                {
-                    refuse(
-                        &format!("`{}` has no servers to lose", name(*tier)),
-                        "its concurrency is unlimited",
-                        "give it a concurrency",
-                    );
-                }
-            }
-        }
-        Lever::Down(tiers) => tiers.iter().for_each(|(tier, _)| {
-            if client(*tier).is_some() {
-                refuse("a client cannot be down", "it is not called", "name a tier that serves");
-            }
-        }),
-        Lever::Flush(edges) => edges.iter().for_each(|edge| {
-            if !has_cache(system, *edge) {
-                refuse(
-                    "there is no cache on this edge",
-                    "nothing would be flushed",
-                    "add cache = { … } to the edge",
-                );
-            }
-        }),
-        Lever::Pause(_) | Lever::Delay(_) => {}
+    };
+    entry.fault(&what, why, cure);
+    false
+}
+
+fn serves(lever: &Value<'_>, name: &str, tier: Option<&Tier>) -> bool {
+    let serves = tier.is_none_or(|tier| !tier.is_client());
+    if !serves {
+        lever.entry(name).name_fault(
+            name,
+            &format!("`{name}` is a client and does not serve"),
+            "users have neither service nor servers that could be moved",
+            "name a tier that serves",
+        );
     }
-    sound.then_some(trigger)
+    serves
+}
+
+fn has_servers(lever: &Value<'_>, name: &str, tier: Option<&Tier>) -> bool {
+    let bounded = tier.is_none_or(|tier| tier.concurrency.is_some());
+    if !bounded {
+        let what = format!("`{name}` has no servers to lose");
+        let cure = format!("add concurrency = 100 to [tier.{name}]");
+        lever.entry(name).name_fault(name, &what, "its concurrency is unlimited", &cure);
+    }
+    bounded
+}
+
+fn has_cache(list: &Value<'_>, system: &System, edge: EdgeId) -> bool {
+    let cached = system.edges[edge.index()].as_ref().is_none_or(|edge| edge.cache.is_some());
+    if !cached {
+        let name = system.names.edge_name(edge);
+        let what = format!("there is no cache on the edge `{name}`");
+        let why = "nothing would be flushed or warmed";
+        list.entry(&name).name_fault(&name, &what, why, "add cache = { keys = 10000 } to the edge");
+    }
+    cached
 }
 
 /// Reads a step of the playbook and holds it against the system.
 pub fn step(value: &Value<'_>, system: &System) -> Option<Step> {
     let step = Step::read(value, &system.names)?;
-    let mut sound = true;
-    for action in &step.actions {
-        let served = match *action {
-            Action::Limit(tier, _) | Action::Ramp(tier, _) | Action::Flush(tier) => Some(tier),
-            Action::Restart(tier, _) | Action::Add(tier, _) => Some(tier),
-            Action::Retries(_) | Action::Warm(..) => None,
+    let sound = all(&step.actions, |action| {
+        let (key, id) = match *action {
+            Action::Limit(tier, _) => ("limit", tier),
+            Action::Ramp(tier, _) => ("ramp", tier),
+            Action::Flush(tier) => ("flush", tier),
+            Action::Restart(tier, _) => ("restart", tier),
+            Action::Add(tier, _) => ("add", tier),
+            Action::Retries(_) => return true,
+            Action::Warm(edge, _) => return has_cache(&value.below(&["warm"]), system, edge),
         };
-        if served.is_some_and(|tier| system.tiers[tier.index()].is_client()) {
-            let what = "the operator cannot act on a client";
-            value.fault(what, "users are not under control", "name a tier that serves");
-            sound = false;
-        }
-        if let Action::Warm(edge, _) = *action
-            && !has_cache(system, edge)
-        {
-            value.fault(
-                "there is no cache on this edge",
-                "nothing would be warmed",
-                "add cache = { … } to the edge",
-            );
-            sound = false;
-        }
-    }
+        let tier = system.tiers[id.index()].as_ref();
+        serves(&value.below(&[key]), system.names.tier_name(id), tier)
+    });
     sound.then_some(step)
-}
-
-fn has_cache(system: &System, edge: crate::document::EdgeId) -> bool {
-    system.edges[edge.index()].cache.is_some()
 }
 
 /// The text of a model with `path=value` settings written into it. Lines keep their numbers where a value is replaced.

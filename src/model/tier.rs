@@ -1,7 +1,9 @@
 //! The tiers and edges of a model file.
 
-use super::program::Program;
-use super::{Edge, Tier, optional, or};
+use std::ops::Range;
+
+use super::program::{self, Program};
+use super::{Edge, Run, Tier, optional, or};
 use crate::document::{EdgeId, Fault, Faults, Names, Section, TierId, Value};
 use crate::kernel::Span;
 use crate::mechanism::admission::Admission;
@@ -18,10 +20,13 @@ use crate::mechanism::retry::{Backoff, Retry, RetryOn};
 use crate::mechanism::timeout::{Abandoned, Patience};
 use crate::mechanism::work::{Drawn, Work};
 
-/// Tiers and edges, before triggers and playbook are read.
+/// Tiers and edges, before triggers and playbook are read. What has a fault is `None`, so that nothing is concluded
+/// from it; names stay known, so that those who use them are still checked.
+#[derive(Default)]
 pub struct System {
-    pub tiers: Vec<Tier>,
-    pub edges: Vec<Edge>,
+    pub tiers: Vec<Option<Tier>>,
+    pub edges: Vec<Option<Edge>>,
+    pub edge_places: Vec<Range<usize>>,
     pub classes: Vec<String>,
     pub names: Names,
 }
@@ -42,12 +47,17 @@ const SERVER_KEYS: [&str; 11] = [
 ];
 
 const MOST_TIERS: usize = 1_000;
+const MOST_EDGES: usize = 60_000;
+
+/// A run of more requests than this would not end in a lifetime.
+pub const MOST_REQUESTS: f64 = 1e12;
 
 /// Reads `[tier.…]`, all of them.
 pub fn read_all(
     section: &Section<'_>,
     faults: &Faults,
     file: &dyn Fn(&str) -> Result<String, String>,
+    run: Option<&Run>,
 ) -> Option<System> {
     let entries = section.entries();
     if entries.len() > MOST_TIERS {
@@ -58,53 +68,49 @@ pub fn read_all(
         );
         return None;
     }
-    let mut names = Names::default();
+    let mut system = System::default();
     for entry in &entries {
-        names.add_tier(entry.key());
+        refuse_odd_name(entry);
+        system.names.add_tier(entry.key());
     }
     let sections: Vec<Option<Section<'_>>> = entries.iter().map(Value::section).collect();
-    let mut edges = Vec::new();
-    for (index, section) in sections.iter().enumerate() {
-        read_edges(TierId(index as u16), section.as_ref()?, &mut names, &mut edges);
-    }
-    let sections: Vec<Section<'_>> = sections.into_iter().flatten().collect();
-    let classes = read_class_names(&sections);
-    let mut reader =
-        Reader { faults, file, classes: &classes, names: &mut names, edges: &mut edges };
-    let tiers: Vec<Option<Tier>> = sections
+    system.classes = read_class_names(&sections);
+    let clients = sections
         .iter()
-        .enumerate()
-        .map(|(index, section)| reader.tier(TierId(index as u16), section))
+        .map(|section| section.as_ref().is_some_and(|section| section.get("arrivals").is_some()))
         .collect();
-    let tiers: Vec<Tier> = tiers.into_iter().collect::<Option<_>>()?;
-    if !tiers.iter().any(Tier::is_client) {
+    let mut reader = Reader { faults, file, run, clients, system };
+    for (id, section) in reader.ids().zip(&sections) {
+        if let Some(section) = section {
+            reader.edge_tables(id, section);
+        }
+    }
+    for (id, section) in reader.ids().zip(&sections) {
+        let before = faults.count();
+        let tier = section.as_ref().and_then(|section| reader.tier(id, section));
+        let sound = faults.count() == before;
+        reader.system.tiers.push(tier.filter(|_| sound));
+    }
+    // A tier with a fault may be the client.
+    if reader.system.tiers.iter().flatten().all(|tier| !tier.is_client())
+        && reader.system.tiers.iter().all(Option::is_some)
+    {
         section.fault(
             "no tier has `arrivals`",
             "without a client nothing ever happens",
             "add [tier.client] with arrivals.poisson = \"100/s\" and calls = [ … ]",
         );
-        return None;
     }
-    let edges: Option<Vec<Edge>> = edges.into_iter().collect();
-    Some(System { tiers, edges: edges?, classes, names })
+    Some(reader.system)
 }
 
-/// Declares the edges that have a table of their own.
-fn read_edges(
-    caller: TierId,
-    section: &Section<'_>,
-    names: &mut Names,
-    edges: &mut Vec<Option<Edge>>,
-) {
-    let Some(calls) = section.get("call").and_then(|v| v.section()) else {
-        return;
-    };
-    for entry in calls.entries() {
-        let Some(callee) = names.tier(entry.key(), &entry) else {
-            continue;
-        };
-        names.add_edge(caller, callee);
-        edges.push(entry.section().and_then(|section| read_edge(caller, callee, &section)));
+/// Names stand in "caller->callee", in paths of `--set` and in tables of results.
+fn refuse_odd_name(entry: &Value<'_>) {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if entry.key().is_empty() || !entry.key().chars().all(plain) {
+        let what = format!("{:?} is no name for a tier", entry.key());
+        let why = "names stand in \"caller->callee\" and in dotted paths";
+        entry.key_fault(&what, why, "use letters, digits, `_` and `-` only");
     }
 }
 
@@ -162,9 +168,10 @@ fn plain_edge(caller: TierId, callee: TierId) -> Edge {
 }
 
 /// The classes that clients declare; the first is that of clients without classes.
-fn read_class_names(sections: &[Section<'_>]) -> Vec<String> {
+fn read_class_names(sections: &[Option<Section<'_>>]) -> Vec<String> {
     let mut classes = vec!["all".to_owned()];
-    for section in sections.iter().filter(|section| section.get("arrivals").is_some()) {
+    let tiers = sections.iter().flatten();
+    for section in tiers.filter(|section| section.get("arrivals").is_some()) {
         let declared = section.get("class").and_then(|v| v.section());
         for class in declared.iter().flat_map(Section::entries) {
             if !classes.iter().any(|known| known == class.key()) {
@@ -178,19 +185,75 @@ fn read_class_names(sections: &[Section<'_>]) -> Vec<String> {
 struct Reader<'r> {
     faults: &'r Faults,
     file: &'r dyn Fn(&str) -> Result<String, String>,
-    classes: &'r [String],
-    names: &'r mut Names,
-    edges: &'r mut Vec<Option<Edge>>,
+    run: Option<&'r Run>,
+    /// By tier: whether it has arrivals.
+    clients: Vec<bool>,
+    system: System,
 }
 
 impl Reader<'_> {
+    fn ids(&self) -> impl Iterator<Item = TierId> + use<> {
+        (0..self.clients.len()).map(|index| TierId(index as u16))
+    }
+
+    /// Declares the edges that have a table of their own.
+    fn edge_tables(&mut self, caller: TierId, section: &Section<'_>) {
+        let Some(calls) = section.get("call").and_then(|v| v.section()) else { return };
+        for entry in calls.entries() {
+            let before = self.faults.count();
+            // The table is read even where its callee is not known, for the sake of its own faults.
+            let callee = self.callee(caller, entry.key(), &entry);
+            let ends = (caller, callee.unwrap_or(caller));
+            let edge = entry.section().and_then(|section| read_edge(ends.0, ends.1, &section));
+            let sound = self.faults.count() == before;
+            if callee.is_some() {
+                self.add_edge(ends, &entry.key_place(), edge.filter(|_| sound));
+            }
+        }
+    }
+
+    /// The tier that a call names; a call that cannot be read leaves doubt about what its caller calls.
+    fn callee(&mut self, caller: TierId, name: &str, value: &Value<'_>) -> Option<TierId> {
+        let found = self.system.names.tier(name, value);
+        let called = found.filter(|callee| !self.clients[callee.index()]);
+        if found.is_some() && called.is_none() {
+            value.name_fault(
+                name,
+                &format!("`{name}` has `arrivals` and cannot be called"),
+                "a tier with arrivals stands for the users, who do not serve",
+                "call a tier that serves",
+            );
+        }
+        let room = self.system.names.edges().len() < MOST_EDGES;
+        if !room {
+            let what = format!("the model has more than {MOST_EDGES} calls");
+            value.fault(&what, "ids are small numbers", "merge tiers that behave alike");
+        }
+        let callee = called.filter(|_| room);
+        if callee.is_none() {
+            self.system.names.doubt(caller);
+        }
+        callee
+    }
+
+    fn add_edge(
+        &mut self,
+        ends: (TierId, TierId),
+        place: &Range<usize>,
+        edge: Option<Edge>,
+    ) -> EdgeId {
+        self.system.edges.push(edge);
+        self.system.edge_places.push(place.clone());
+        self.system.names.add_edge(ends.0, ends.1)
+    }
+
     fn tier(&mut self, id: TierId, section: &Section<'_>) -> Option<Tier> {
         let arrivals = optional(section, "arrivals", |v| Arrivals::read(v, self.file));
-        let is_client = section.get("arrivals").is_some();
+        let is_client = self.clients[id.index()];
         let default = self.program(id, section);
         let (mix, programs) = self.classes(id, section, default.as_ref(), is_client);
         let tier = if is_client {
-            self.client(section, arrivals, mix, programs, default)
+            self.client(section, arrivals, mix, programs)
         } else {
             server(section, programs)
         };
@@ -205,7 +268,6 @@ impl Reader<'_> {
         arrivals: Option<Option<Arrivals>>,
         mix: Option<Vec<(f64, u16)>>,
         programs: Option<Vec<Program>>,
-        default: Option<Program>,
     ) -> Option<Tier> {
         for key in SERVER_KEYS {
             if let Some(value) = section.get(key) {
@@ -233,18 +295,21 @@ impl Reader<'_> {
                 "remove this one",
             );
         }
-        if default?.ops.len() == 1 && self.classes.len() == 1 {
-            section.fault(
-                "the client calls nobody",
-                "its requests would end at once",
-                "add calls = [\"api\"]",
-            );
+        self.refuse_absurd_demand(section, &arrivals);
+        let (mix, programs) = (mix?, programs?);
+        if mix.iter().any(|(_, class)| programs[usize::from(*class)].ops.len() == 1) {
+            let place = section.get("calls").or(section.get("steps"));
+            let place = place.map_or(section.place(), |value| value.place());
+            let what = "the client calls nobody";
+            let why = "its requests would end at once";
+            let cure = "name the tier that users call, as in calls = [\"api\"]";
+            self.faults.add(Fault::new(what, why, cure).at(place, "here"));
             return None;
         }
         let replicas = arrivals.clients().map_or(count, |clients| Some(u64::from(clients)));
         Some(Tier {
             arrivals: Some(arrivals),
-            mix: mix?,
+            mix,
             replicas: replicas? as u32,
             concurrency: None,
             queue: Queue::UNBOUNDED,
@@ -256,8 +321,25 @@ impl Reader<'_> {
             admission: None,
             errors: 0.0,
             write: None,
-            programs: programs?,
+            programs,
         })
+    }
+
+    /// Too many requests to simulate, or none.
+    fn refuse_absurd_demand(&self, section: &Section<'_>, arrivals: &Arrivals) {
+        let (Some(run), Some(value)) = (self.run, section.get("arrivals")) else { return };
+        let value = value.below(&["poisson"]).below(&["even"]).below(&["profile"]);
+        let requests = arrivals.rate(run.duration) * run.duration.seconds();
+        if requests > MOST_REQUESTS {
+            value.fault(
+                &format!("{requests:.0e} requests would arrive in {}", run.duration),
+                "more than 1e12 cannot be simulated in any reasonable time",
+                "lower the rate, or run shorter",
+            );
+        } else if requests <= 0.0 {
+            let what = format!("nothing arrives in the {} of the run", run.duration);
+            value.fault(&what, "there would be nothing to see", "begin earlier, or run longer");
+        }
     }
 
     /// The program of a tier or class: `steps`, or `work` and then `calls`.
@@ -281,7 +363,13 @@ impl Reader<'_> {
             Some(value) => read_calls(&value, &mut edge),
             None => Some(self.own_edges(id).into_iter().map(|edge| vec![edge]).collect()),
         };
-        Some(Program::simple(work?, &calls?))
+        let program = Program::simple(work?, &calls?);
+        if !program.fits() {
+            let place = section.get("calls").map_or(section.place(), |calls| calls.place());
+            self.faults.add(program::too_long().at(place, ""));
+            return None;
+        }
+        Some(program)
     }
 
     /// Programs by class, and for clients the shares of the classes.
@@ -292,15 +380,16 @@ impl Reader<'_> {
         default: Option<&Program>,
         is_client: bool,
     ) -> (Option<Vec<(f64, u16)>>, Option<Vec<Program>>) {
-        let mut programs = vec![default.cloned(); self.classes.len()];
+        let mut programs = vec![default.cloned(); self.system.classes.len()];
         let mut shares = Vec::new();
         let mut sound = true;
         let class_table = section.get("class");
         for class in class_table.iter().filter_map(Value::section).flat_map(|s| s.entries()) {
-            let Some(index) = self.classes.iter().position(|known| known == class.key()) else {
+            let Some(index) = self.system.classes.iter().position(|known| known == class.key())
+            else {
                 let cure = crate::document::nearest(
                     class.key(),
-                    self.classes[1..].iter().map(String::as_str),
+                    self.system.classes[1..].iter().map(String::as_str),
                 );
                 class.key_fault(
                     &format!("no client has a class `{}`", class.key()),
@@ -349,23 +438,15 @@ impl Reader<'_> {
     /// The edge from `caller` to the callee that `value` names; made plain if it has no table.
     fn edge_to(&mut self, caller: TierId, value: &Value<'_>) -> Option<EdgeId> {
         let name = value.text()?;
-        let Some(callee) = self.names.find_tier(name) else {
-            let cure = crate::document::nearest(name, self.names.tiers());
-            value.fault(
-                &format!("there is no tier `{name}`"),
-                "no [tier.…] of the model has this name",
-                &cure,
-            );
-            return None;
-        };
-        Some(self.names.find_edge(caller, callee).unwrap_or_else(|| {
-            self.edges.push(Some(plain_edge(caller, callee)));
-            self.names.add_edge(caller, callee)
+        let callee = self.callee(caller, name, value)?;
+        Some(self.system.names.find_edge(caller, callee).unwrap_or_else(|| {
+            let edge = plain_edge(caller, callee);
+            self.add_edge((caller, callee), &value.place(), Some(edge))
         }))
     }
 
     fn own_edges(&self, caller: TierId) -> Vec<EdgeId> {
-        self.names.edges_of(caller).collect()
+        self.system.names.edges_of(caller).collect()
     }
 
     /// A `[tier.a.call.b]` that no program uses would be ignored in silence.
@@ -375,12 +456,12 @@ impl Reader<'_> {
             let used =
                 tier.programs.iter().any(|p| p.expectation().1.iter().any(|(e, _)| *e == edge));
             if !used {
-                let name = self.names.edge_name(edge);
-                self.faults.add(Fault::new(
-                    format!("the edge `{name}` is never called"),
-                    "it has a table of settings, but neither `calls` nor `steps` names it",
-                    "add the callee to `calls`, or remove the table",
-                ));
+                let what =
+                    format!("the edge `{}` is never called", self.system.names.edge_name(edge));
+                let why = "it has a table of settings, but neither `calls` nor `steps` names it";
+                let cure = "add the callee to `calls`, or remove the table";
+                let place = self.system.edge_places[edge.index()].clone();
+                self.faults.add(Fault::new(what, why, cure).at(place, "here"));
             }
         }
     }
