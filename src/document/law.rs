@@ -110,12 +110,14 @@ fn parametric(law: &str, value: &Value<'_>) -> Option<Distribution> {
 }
 
 fn uniform(section: &Section<'_>) -> Option<Distribution> {
-    let from = section.require("from", "add from = \"1ms\"").and_then(|v| v.duration());
+    let from_value = section.require("from", "add from = \"1ms\"");
+    let from = from_value.as_ref().and_then(Value::duration);
     let to = section.require("to", "add to = \"5ms\"").and_then(|v| v.positive_duration());
     section.finish();
     let (from, to) = (from?, to?);
     if from > to {
-        section.fault("`from` is longer than `to`", "the range would be empty", "exchange the two");
+        let what = "`from` is longer than `to`";
+        from_value?.fault(what, "the range would be empty", "exchange the two");
         return None;
     }
     Some(Distribution::Uniform { from, to })

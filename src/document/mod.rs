@@ -311,27 +311,29 @@ impl<'a> Value<'a> {
     /// A whole number of at least `least` and at most `most`.
     pub fn whole(&self, least: u64, most: u64) -> Option<u64> {
         let DeValue::Integer(text) = self.node else {
-            self.mistaken("a whole number", &format!("write {} = {}", self.key, least.max(1)));
+            let given = bare(self.node).replace('_', "").parse::<f64>().unwrap_or(2.0);
+            let near = (given as u64).clamp(least, most);
+            self.mistaken("a whole number", &format!("write for example {} = {near}", self.key));
             return None;
         };
         let digits = text.as_str().replace('_', "");
         let number = i128::from_str_radix(&digits, text.radix()).ok();
         let number = number.and_then(|n| u64::try_from(n).ok());
-        self.kept(number.filter(|n| (least..=most).contains(n)), &format!("{least} to {most}"))
+        self.kept(number.filter(|n| (least..=most).contains(n)), &format!("from {least} to {most}"))
     }
 
     /// A number without unit, as a factor has it; greater than `above` and at most `most`.
     pub fn number_above(&self, above: f64, most: f64) -> Option<f64> {
         let number = self.number()?;
         let sound = number > above && number <= most;
-        self.kept(sound.then_some(number), &format!("above {above} to {most}"))
+        self.kept(sound.then_some(number), &format!("above {above} and at most {most}"))
     }
 
     /// A number without unit, of at least `least` and at most `most`.
     pub fn number_from(&self, least: f64, most: f64) -> Option<f64> {
         let number = self.number()?;
         let sound = (least..=most).contains(&number);
-        self.kept(sound.then_some(number), &format!("{least} to {most}"))
+        self.kept(sound.then_some(number), &format!("from {least} to {most}"))
     }
 
     /// Any number without unit.
@@ -359,7 +361,7 @@ impl<'a> Value<'a> {
     fn kept<T>(&self, number: Option<T>, bounds: &str) -> Option<T> {
         if number.is_none() {
             let what = format!("`{}` = {} is out of range", self.path, bare(self.node));
-            let why = format!("it goes from {bounds}");
+            let why = format!("it must be a number {bounds}");
             self.fault(&what, &why, "choose a value inside");
         }
         number
@@ -410,8 +412,8 @@ impl<'a> Value<'a> {
     pub fn share(&self) -> Option<f64> {
         let share = self.measured(unit::share, "a share such as \"10%\"", &["%"])?;
         if !(0.0..=1.0).contains(&share) {
-            let what = format!("`{}` must lie between 0% and 100%", self.path);
-            self.fault(&what, "it is a share of a whole", "choose a share inside");
+            let what = format!("`{}` = {} is out of range", self.path, share_text(share));
+            self.fault(&what, "it is a share of a whole", "choose one from 0% to 100%");
             return None;
         }
         Some(share)
@@ -431,7 +433,9 @@ impl<'a> Value<'a> {
         let what = format!("`{}` cannot be {}", self.path, quoted(text));
         let words: Vec<&'static str> = choices.iter().map(|c| c.0).collect();
         let why = format!("it is one of {}", listing(&words));
-        self.fault(&what, &why, &nearest(text, words.into_iter()));
+        let cure = likely(text, words.iter().copied());
+        let cure = cure.map_or("write one of these".to_owned(), |w| format!("did you mean `{w}`?"));
+        self.fault(&what, &why, &cure);
         None
     }
 
@@ -456,10 +460,15 @@ impl<'a> Value<'a> {
         let Some(name) = names.iter().find(|name| **name == given) else {
             let what = format!("`{}` knows no {}", self.path, quoted(given));
             let why = format!("it is one of {}", listing(names));
-            let cure = if given.starts_with(|c: char| c.is_ascii_digit()) && contents.is_none() {
-                format!("write {}.{} = {}", self.key, names[0], quoted(given))
-            } else {
-                nearest(given, names.iter().copied())
+            let cure = match likely(given, names.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None if contents.is_some() => {
+                    format!(
+                        "put it into one of these: {}.{} = {{ {given} = … }}",
+                        self.key, names[0]
+                    )
+                }
+                None => format!("write {}.{} = {}", self.key, names[0], quoted(given)),
             };
             let place = contents.as_ref().map_or(self.place(), Value::key_place);
             self.faults.add(Fault::new(what, why, cure).at(place, ""));
@@ -476,10 +485,9 @@ impl<'a> Value<'a> {
     ) -> Option<T> {
         if let DeValue::Integer(_) | DeValue::Float(_) = self.node {
             let number = bare(self.node);
-            let options: Vec<String> = units.iter().map(|u| format!("\"{number}{u}\"")).collect();
             let what = format!("`{}` = {number} has no unit", self.path);
             let why = format!("it is {wanted}; a bare number leaves the unit to guessing");
-            self.fault(&what, &why, &format!("write {}", options.join(" or ")));
+            self.fault(&what, &why, &unit::advice(&number, units));
             return None;
         }
         let DeValue::String(text) = self.node else {
@@ -545,7 +553,7 @@ pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String 
 fn likely<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let likeness = known.map(|name| (strsim::jaro_winkler(given, name), name));
     let (best, name) = likeness.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best > 0.75).then_some(name)
+    (best >= 0.7).then_some(name)
 }
 
 /// "a, b or c".

@@ -109,8 +109,12 @@ pub fn rate_text(per_second: f64) -> String {
 /// What to write instead of `text`, when its unit was the trouble.
 pub fn advice(text: &str, units: &[&str]) -> String {
     match number(text.trim()) {
+        // A bare share is more often meant as a fraction of one.
+        Some((number, "")) if units == ["%"] && number <= 1.0 => {
+            format!("write \"{}\"", share_text(number))
+        }
         Some((_, rest)) => {
-            let number = &text.trim()[..text.trim().len() - rest.len()];
+            let number = text.trim().strip_suffix(rest).unwrap_or_default().trim_end();
             let options: Vec<String> =
                 units.iter().map(|unit| format!("\"{number}{unit}\"")).collect();
             format!("write {}", options.join(" or "))

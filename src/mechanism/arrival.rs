@@ -327,13 +327,10 @@ impl Intensity {
             })
             .collect();
         let points: Vec<(f64, f64)> = points.into_iter().collect::<Option<_>>()?;
-        if points.is_empty() || points.windows(2).any(|pair| pair[0].0 > pair[1].0) {
+        if let Some(index) = points.windows(2).position(|pair| pair[0].0 > pair[1].0) {
             let what = format!("the points of `{}` do not rise in time", value.path());
-            value.fault(
-                &what,
-                "a profile is read from left to right",
-                "order the points by `at`, at least one",
-            );
+            let why = "a profile is read from left to right, and this point lies before the last";
+            items[index + 1].fault(&what, why, "order the points by `at`");
             return None;
         }
         if points.iter().all(|point| point.1 <= 0.0) {

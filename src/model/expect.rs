@@ -9,7 +9,7 @@
 //! offered_per_s = [17640, 18360]  # from, to
 //! ```
 
-use crate::document::{Names, Section, TierId, Value, listing, nearest};
+use crate::document::{Names, Section, TierId, Value, nearest};
 use crate::measure::TierFigures;
 
 /// Phases that figures can be expected of.
@@ -80,9 +80,8 @@ fn read_tier(phase: &'static str, value: &Value<'_>, names: &Names) -> Option<Ve
         let known = TierFigures::COLUMNS.iter().map(|(name, _)| *name);
         let Some(figure) = known.clone().find(|name| *name == entry.key()) else {
             let what = format!("there is no figure `{}`", entry.key());
-            let why =
-                format!("figures of a tier are {}", listing(&known.clone().collect::<Vec<_>>()));
-            entry.key_fault(&what, &why, &nearest(entry.key(), known));
+            let why = "no column of the results of a tier has this name";
+            entry.key_fault(&what, why, &nearest(entry.key(), known));
             continue;
         };
         ranges.push((figure, range(&entry)));
@@ -99,6 +98,12 @@ fn range(value: &Value<'_>) -> Option<(f64, f64)> {
     let numbers: Vec<Option<f64>> = value.list()?.iter().map(Value::number).collect();
     match numbers.into_iter().collect::<Option<Vec<f64>>>()?[..] {
         [from, to] if from <= to => Some((from, to)),
+        [from, to] => {
+            let what = format!("`{}` begins above its end", value.path());
+            let cure = format!("write [{to}, {from}]");
+            value.fault(&what, "a range is the lowest and the highest that will do", &cure);
+            None
+        }
         _ => {
             let what = format!("`{}` is no range", value.path());
             value.fault(

@@ -8,6 +8,7 @@ mod expect;
 mod graph;
 mod program;
 mod settings;
+mod syntax;
 mod tier;
 
 use std::collections::HashMap;
@@ -135,15 +136,7 @@ impl Model {
     ) -> Result<Model, Vec<Fault>> {
         let faults = Faults::default();
         let (table, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            let fault = Fault::new(
-                format!("not TOML: {}", error.message()),
-                "the file cannot be read beyond this place",
-                "mend the syntax; strings stand in quotes, tables in [brackets]",
-            );
-            faults.add(fault.at(error.span().unwrap_or(0..0), ""));
-        }
-        if !errors.is_empty() {
+        if !syntax::note(text, &errors, &faults) {
             return Err(faults.into_sorted());
         }
         let mut places = HashMap::new();

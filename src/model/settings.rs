@@ -159,23 +159,23 @@ fn ends_within(value: &Value<'_>, trigger: &Trigger, run: &Run) -> bool {
 
 /// Whether the demand of a tier can be moved so.
 fn surges(entry: &Value<'_>, tier: &Tier, surge: Surge, trigger: &Trigger) -> bool {
-    let (what, why, cure) = match &tier.arrivals {
-        None => (
-            format!("`{}` has no arrivals whose demand could change", entry.key()),
-            "demand belongs to clients",
-            "name the client tier",
-        ),
-        Some(Arrivals::Trace(_)) if !matches!(surge, Surge::Burst { .. }) => (
+    let Some(arrivals) = &tier.arrivals else {
+        let what = format!("`{}` has no arrivals whose demand could change", entry.key());
+        entry.key_fault(&what, "demand belongs to clients", "name the client tier");
+        return false;
+    };
+    let (what, why, cure) = match arrivals {
+        Arrivals::Trace(_) if !matches!(surge, Surge::Burst { .. }) => (
             "a trace has no rate to multiply".to_owned(),
             "its arrivals are fixed instants",
             "use a burst, or put the surge into the trace",
         ),
-        Some(Arrivals::Closed { .. }) if surge.top() < 1.0 => (
+        Arrivals::Closed { .. } if surge.top() < 1.0 => (
             "a closed loop cannot be thinned".to_owned(),
             "each of its clients waits for its own answer",
             "use a factor above 1",
         ),
-        Some(arrivals) => {
+        _ => {
             let lasts = trigger.until.since(trigger.at);
             let requests = arrivals.rate(lasts) * surge.top() * lasts.seconds();
             if requests <= MOST_REQUESTS {

@@ -129,8 +129,10 @@ fn read_edge(caller: TierId, callee: TierId, section: &Section<'_>) -> Option<Ed
     let optional_call = or(section, "optional", false, Value::flag);
     let fallback = optional(section, "fallback", Work::read);
     section.finish();
-    if let (Some(Some(_)), Some(false)) = (&fallback, optional_call) {
-        section.fault(
+    if let (Some(value), Some(Some(_)), Some(false)) =
+        (section.get("fallback"), &fallback, optional_call)
+    {
+        value.key_fault(
             "`fallback` on a call that is not optional",
             "a required call that fails makes its caller fail, so the fallback would never run",
             "set optional = true, or remove fallback",
@@ -387,10 +389,12 @@ impl Reader<'_> {
         for class in class_table.iter().filter_map(Value::section).flat_map(|s| s.entries()) {
             let Some(index) = self.system.classes.iter().position(|known| known == class.key())
             else {
-                let cure = crate::document::nearest(
-                    class.key(),
-                    self.system.classes[1..].iter().map(String::as_str),
-                );
+                let cure = match &self.system.classes[1..] {
+                    [] => format!("add class.{}.share = \"50%\" to a client", class.key()),
+                    known => {
+                        crate::document::nearest(class.key(), known.iter().map(String::as_str))
+                    }
+                };
                 class.key_fault(
                     &format!("no client has a class `{}`", class.key()),
                     "classes are declared by clients, with their share",
