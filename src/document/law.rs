@@ -152,7 +152,7 @@ fn by_mean_or_percentiles(law: &str, section: &Section<'_>) -> Option<Distributi
     match (mean, shape, &points?[..]) {
         (Some(mean), Some(shape), []) => Some(by_mean(law, mean?.nanos() as f64, shape?)),
         (None, None, [low, high]) if low.share > 0.0 && high.share < 1.0 => {
-            Some(through(law, *low, *high))
+            through(law, section, *low, *high)
         }
         (None, None, [_, _]) => {
             ambiguous(section, "percentiles between p0 and p100, which this law does not reach")
@@ -174,13 +174,28 @@ fn by_mean(law: &str, mean: f64, shape: f64) -> Distribution {
     }
 }
 
-fn through(law: &str, low: Percentile, high: Percentile) -> Distribution {
-    match law {
+fn through(
+    law: &str,
+    section: &Section<'_>,
+    low: Percentile,
+    high: Percentile,
+) -> Option<Distribution> {
+    let fitted = match law {
         "lognormal" => Distribution::lognormal_through(low, high),
         "gamma" => Distribution::gamma_through(low, high),
         "weibull" => Distribution::weibull_through(low, high),
         _ => Distribution::pareto_through(low, high),
+    };
+    // The search for a gamma's shape ends at 0.05 and 1000, and then misses the percentiles.
+    if let Distribution::Gamma { shape, .. } = fitted
+        && !(0.051..=990.0).contains(&shape)
+    {
+        let what = format!("no gamma law goes through the percentiles of `{}`", section.path());
+        let cure = "use lognormal, or bring the percentiles closer to what was measured";
+        section.fault(&what, "they lie too far apart, or too close together", cure);
+        return None;
     }
+    Some(fitted)
 }
 
 fn mixture(value: &Value<'_>) -> Option<Distribution> {

@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
 
     /// Makes every key that nobody asked for a fault; true when there is none.
     ///
-    /// A mistyped key that is missed elsewhere is one mistake: the absence is then not told as well.
+    /// A mistyped key that is missed elsewhere is one mistake: its absence is not told as well.
     pub fn finish(&self) -> bool {
         let mut all_known = true;
         let asked = self.asked.borrow();
@@ -274,7 +274,12 @@ impl<'a> Value<'a> {
     /// The list.
     pub fn list(&self) -> Option<Vec<Value<'a>>> {
         let DeValue::Array(items) = self.node else {
-            self.mistaken("a list", &format!("write {} = [ … ]", self.key));
+            let cure = match self.node {
+                DeValue::String(text) => format!("write {} = [{}]", self.key, quoted(text)),
+                DeValue::Table(_) => format!("write [[{}]]: each is one of a list", self.path),
+                _ => format!("write {} = [ … ]", self.key),
+            };
+            self.mistaken("a list", &cure);
             return None;
         };
         let name = |index: usize| format!("{}[{index}]", self.path);
@@ -451,7 +456,10 @@ impl<'a> Value<'a> {
             };
             let [only] = &entries[..] else {
                 let what = format!("`{}` must name exactly one of {}", self.path, listing(names));
-                let why = format!("it has {} of them", entries.len());
+                let why = match self.node {
+                    DeValue::Table(_) => format!("it has {} of them", entries.len()),
+                    _ => format!("it is {}", kind(self.node)),
+                };
                 self.fault(&what, &why, &format!("write {}.{} = …", self.key, names[0]));
                 return None;
             };
@@ -468,7 +476,10 @@ impl<'a> Value<'a> {
                         self.key, names[0]
                     )
                 }
-                None => format!("write {}.{} = {}", self.key, names[0], quoted(given)),
+                None if given.starts_with(|c: char| c.is_ascii_digit()) => {
+                    format!("write {}.{} = {}", self.key, names[0], quoted(given))
+                }
+                None => "write one of these".to_owned(),
             };
             let place = contents.as_ref().map_or(self.place(), Value::key_place);
             self.faults.add(Fault::new(what, why, cure).at(place, ""));

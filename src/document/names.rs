@@ -53,6 +53,11 @@ impl Names {
         self.doubtful.push(caller);
     }
 
+    /// True when a call of the tier could not be read.
+    pub fn in_doubt(&self, caller: TierId) -> bool {
+        self.doubtful.contains(&caller)
+    }
+
     /// The tier of that name.
     pub fn find_tier(&self, name: &str) -> Option<TierId> {
         self.tiers.iter().position(|tier| tier == name).map(|index| TierId(index as u16))
@@ -80,7 +85,7 @@ impl Names {
         let caller = ends.and_then(|(from, _)| self.find_tier(from));
         let found = ends.and_then(|(_, to)| self.find_edge(caller?, self.find_tier(to)?));
         // The faulty call may be this very edge: one mistake is not told twice.
-        let doubtful = caller.is_some_and(|caller| self.doubtful.contains(&caller));
+        let doubtful = caller.is_some_and(|caller| self.in_doubt(caller));
         if found.is_none() && !doubtful {
             let known: Vec<String> =
                 (0..self.edges.len()).map(|e| self.edge_name(EdgeId(e as u16))).collect();

@@ -111,7 +111,7 @@ pub fn advice(text: &str, units: &[&str]) -> String {
     match number(text.trim()) {
         // A bare share is more often meant as a fraction of one.
         Some((number, "")) if units == ["%"] && number <= 1.0 => {
-            format!("write \"{}\"", share_text(number))
+            format!("write \"{}\" or, if you mean so little, \"{number}%\"", share_text(number))
         }
         Some((_, rest)) => {
             let number = text.trim().strip_suffix(rest).unwrap_or_default().trim_end();

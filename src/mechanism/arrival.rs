@@ -439,7 +439,7 @@ fn read_trace(
             continue;
         }
         match line.parse::<f64>() {
-            Ok(seconds) if seconds >= 0.0 && seconds < 1e9 => {
+            Ok(seconds) if (0.0..1e9).contains(&seconds) => {
                 times.push(Time::ZERO + Span::from_seconds(seconds))
             }
             _ => {

@@ -175,7 +175,7 @@ impl Retry {
 impl Backoff {
     /// Reads `backoff.…`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
-        let names = ["immediate", "fixed", "linear", "exponential", "decorrelated"];
+        let names = ["fixed", "immediate", "linear", "exponential", "decorrelated"];
         let (name, contents) = value.choice(&names)?;
         let Some(contents) = contents else {
             if name == "immediate" {

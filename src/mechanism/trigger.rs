@@ -60,12 +60,15 @@ impl Trigger {
             return None;
         };
         let lever_read = levers.pop()?;
-        if lasts.is_none() && known && lever.key() != "flush" {
-            section.fault(
-                "`lasts` is missing in the trigger",
-                "a trigger passes; what stays is the normal state",
-                "add lasts = \"1m\"",
-            );
+        if lasts.is_none() && lever.key() != "flush" {
+            // A mistyped key is told already, and may have been this one.
+            if known {
+                section.fault(
+                    "`lasts` is missing in the trigger",
+                    "a trigger passes; what stays is the normal state",
+                    "add lasts = \"1m\"",
+                );
+            }
             return None;
         }
         let at = at?;

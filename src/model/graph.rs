@@ -120,8 +120,8 @@ impl Model {
                 }
             }
             flow.tiers[tier.index()] = by_class[tier.index()].iter().sum();
-            for class in 0..self.classes.len() {
-                let rate = by_class[tier.index()][class];
+            let rates = by_class[tier.index()].clone();
+            for (class, rate) in rates.into_iter().enumerate() {
                 for (edge, calls) in here.programs[class].expectation().1 {
                     let rule = self.edge(edge);
                     let missed = rule.cache.as_ref().map_or(1.0, |cache| {

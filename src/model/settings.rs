@@ -135,7 +135,7 @@ pub fn trigger(value: &Value<'_>, system: &System, run: Option<&Run>) -> Option<
 
 /// True when all hold; each is asked, so that each can tell of its fault.
 fn all<T>(items: &[T], holds: impl FnMut(&T) -> bool) -> bool {
-    !items.iter().map(holds).fold(false, |failed, held| failed || !held)
+    items.iter().map(holds).filter(|held| !held).count() == 0
 }
 
 fn ends_within(value: &Value<'_>, trigger: &Trigger, run: &Run) -> bool {
@@ -260,8 +260,12 @@ pub fn overridden(text: &str, settings: &[String]) -> Result<String, String> {
         let value: toml_edit::Value = value.parse().unwrap_or_else(|_| value.into());
         let mut item = document.as_item_mut();
         for part in path.trim().split('.') {
-            item = descend(item, part)
-                .ok_or_else(|| format!("`{path}` leads through something that is no table"))?;
+            item =
+                descend(item, part).ok_or_else(|| format!("`{path}` leads nowhere at `{part}`"))?;
+        }
+        // An element of `[[trigger]]` cannot become a value; it would vanish from the text.
+        if item.is_table() || item.is_array_of_tables() {
+            return Err(format!("`{path}` is a table; set the values in it"));
         }
         let decor = item.as_value().map(|old| old.decor().clone());
         *item = toml_edit::Item::Value(value);
@@ -274,6 +278,9 @@ pub fn overridden(text: &str, settings: &[String]) -> Result<String, String> {
 
 /// The entry `part` of a table, made if it is missing, or the item of that number of a list.
 fn descend<'i>(item: &'i mut toml_edit::Item, part: &str) -> Option<&'i mut toml_edit::Item> {
+    if part.is_empty() {
+        return None;
+    }
     if let Ok(index) = part.parse::<usize>()
         && (item.is_array_of_tables() || item.is_array())
     {
@@ -298,6 +305,31 @@ mod tests {
         assert_eq!(set("tier.api.queue.fifo.capacity=7"), text.replace("= 5", "= 7"));
         assert_eq!(set("run.duration=1m"), text.replace("10m", "1m"));
         assert!(set("tier.api.work.constant=5ms").contains("constant = \"5ms\""));
+    }
+
+    #[test]
+    fn a_setting_that_leads_nowhere_is_refused() {
+        let text = "run = { duration = \"10m\" }\n[tier.api]\n\
+            calls = [\"db\"]\n[[trigger]]\nat = \"1m\"\n";
+        for setting in [
+            "run.duration",
+            "=5",
+            "run..duration=1m",
+            "run.=1m",
+            "trigger.7.at=2m",
+            "trigger.7=5",
+            "trigger.at=2m",
+            "tier.api.calls.1=cache",
+            "run.duration.s=5",
+            "trigger.0=5",
+        ] {
+            let changed = overridden(text, &[setting.to_owned()]);
+            assert!(changed.is_err(), "{setting}: {changed:?}");
+        }
+        let set = |setting: &str| overridden(text, &[setting.to_owned()]).unwrap();
+        assert_eq!(set("trigger.0.at=2m"), text.replace("1m", "2m"));
+        assert_eq!(set("tier.api.calls.0=cache"), text.replace("db", "cache"));
+        assert!(set("tier.api.call.db.timeout=1s").parse::<toml_edit::DocumentMut>().is_ok());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What the TOML parser has to say, as faults: one for each mistake, though the parser stumbles several times over it.
+//! What the TOML parser has to say, as faults: one for each mistake, though the parser stumbles
+//! several times over it.
 
 use crate::document::{Fault, Faults, Place};
 
@@ -17,7 +18,7 @@ pub fn note(text: &str, errors: &[toml::de::Error], faults: &Faults) -> bool {
             continue;
         }
         told = Some(*start);
-        faults.add(fault(error).at(error.span().unwrap_or(0..0), ""));
+        faults.add(fault(text, error).at(error.span().unwrap_or(0..0), ""));
     }
     if let Some(opened) = opened {
         let what = "this bracket is never closed";
@@ -29,16 +30,19 @@ pub fn note(text: &str, errors: &[toml::de::Error], faults: &Faults) -> bool {
     errors.iter().all(|(_, error)| error.message() == DUPLICATE)
 }
 
-fn fault(error: &toml::de::Error) -> Fault {
+fn fault(text: &str, error: &toml::de::Error) -> Fault {
     if error.message() == DUPLICATE {
+        let key = error.span().and_then(|span| text.get(span)).unwrap_or("this");
         return Fault::new(
-            "this stands here for the second time",
+            format!("`{key}` stands here for the second time"),
             "each key and each table has one place in the file",
             "merge it with the first, or rename one of the two",
         );
     }
-    // The parser's second half is about its own state: "expected nothing".
-    let message = error.message().trim_end_matches(", expected nothing");
+    // The parser's second half is often about its own state.
+    let message = error.message();
+    let message = message.trim_end_matches(", expected nothing");
+    let message = message.trim_end_matches(", expected literal string");
     Fault::new(
         format!("not TOML: {message}"),
         "the file cannot be read beyond this place",

@@ -20,8 +20,8 @@ use crate::mechanism::retry::{Backoff, Retry, RetryOn};
 use crate::mechanism::timeout::{Abandoned, Patience};
 use crate::mechanism::work::{Drawn, Work};
 
-/// Tiers and edges, before triggers and playbook are read. What has a fault is `None`, so that nothing is concluded
-/// from it; names stay known, so that those who use them are still checked.
+/// Tiers and edges, before triggers and playbook are read. What has a fault is `None`, so that
+/// nothing is concluded from it; names stay known, so that those who use them are still checked.
 #[derive(Default)]
 pub struct System {
     pub tiers: Vec<Option<Tier>>,
@@ -30,6 +30,9 @@ pub struct System {
     pub classes: Vec<String>,
     pub names: Names,
 }
+
+/// Shares of classes, added up.
+type Mix = Vec<(f64, u16)>;
 
 /// Keys that only a tier with servers has.
 const SERVER_KEYS: [&str; 11] = [
@@ -200,7 +203,11 @@ impl Reader<'_> {
 
     /// Declares the edges that have a table of their own.
     fn edge_tables(&mut self, caller: TierId, section: &Section<'_>) {
-        let Some(calls) = section.get("call").and_then(|v| v.section()) else { return };
+        let Some(value) = section.get("call") else { return };
+        let Some(calls) = value.section() else {
+            self.system.names.doubt(caller);
+            return;
+        };
         for entry in calls.entries() {
             let before = self.faults.count();
             // The table is read even where its callee is not known, for the sake of its own faults.
@@ -214,7 +221,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The tier that a call names; a call that cannot be read leaves doubt about what its caller calls.
+    /// The tier that a call names; a call that cannot be read leaves doubt about what its caller
+    /// calls.
     fn callee(&mut self, caller: TierId, name: &str, value: &Value<'_>) -> Option<TierId> {
         let found = self.system.names.tier(name, value);
         let called = found.filter(|callee| !self.clients[callee.index()]);
@@ -255,7 +263,7 @@ impl Reader<'_> {
         let default = self.program(id, section);
         let (mix, programs) = self.classes(id, section, default.as_ref(), is_client);
         let tier = if is_client {
-            self.client(section, arrivals, mix, programs)
+            self.client(id, section, arrivals, mix, programs)
         } else {
             server(section, programs)
         };
@@ -266,9 +274,10 @@ impl Reader<'_> {
 
     fn client(
         &self,
+        id: TierId,
         section: &Section<'_>,
         arrivals: Option<Option<Arrivals>>,
-        mix: Option<Vec<(f64, u16)>>,
+        mix: Option<Mix>,
         programs: Option<Vec<Program>>,
     ) -> Option<Tier> {
         for key in SERVER_KEYS {
@@ -299,7 +308,8 @@ impl Reader<'_> {
         }
         self.refuse_absurd_demand(section, &arrivals);
         let (mix, programs) = (mix?, programs?);
-        if mix.iter().any(|(_, class)| programs[usize::from(*class)].ops.len() == 1) {
+        let idle = mix.iter().any(|(_, class)| programs[usize::from(*class)].ops.len() == 1);
+        if idle && !self.system.names.in_doubt(id) {
             let place = section.get("calls").or(section.get("steps"));
             let place = place.map_or(section.place(), |value| value.place());
             let what = "the client calls nobody";
@@ -381,7 +391,7 @@ impl Reader<'_> {
         section: &Section<'_>,
         default: Option<&Program>,
         is_client: bool,
-    ) -> (Option<Vec<(f64, u16)>>, Option<Vec<Program>>) {
+    ) -> (Option<Mix>, Option<Vec<Program>>) {
         let mut programs = vec![default.cloned(); self.system.classes.len()];
         let mut shares = Vec::new();
         let mut sound = true;
@@ -426,7 +436,7 @@ impl Reader<'_> {
             sound = false;
         }
         let mut up_to = 0.0;
-        let mut mix: Vec<(f64, u16)> = shares
+        let mut mix: Mix = shares
             .into_iter()
             .map(|(share, class)| {
                 up_to += share;
