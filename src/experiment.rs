@@ -42,7 +42,8 @@ impl<O: Onlooker, S: FnMut(&[AttemptRow])> Watch for Eyes<'_, O, S> {
     }
 }
 
-/// Runs a model and its twin. `sink` gets the attempts of the share `trace` of user requests, in batches.
+/// Runs a model and its twin. `sink` gets the attempts of the share `trace` of user requests, in
+/// batches.
 pub fn run_twins(
     model: &Model,
     seed: u64,

@@ -1,9 +1,10 @@
-//! `metastable`: a discrete-event modelling engine for metastable failures, outages that stay after their trigger has
-//! gone because retries, full queues, cold caches or herds of clients keep the load up.
+//! `metastable`: a discrete-event modelling engine for metastable failures, outages that stay after
+//! their trigger has gone because retries, full queues, cold caches or herds of clients keep the
+//! load up.
 //!
-//! A user writes the call graph of a system as a TOML file. The engine simulates it event by event, once with its
-//! triggers and once without (its *twin*), and says whether it is stable, metastable, overloaded, or cannot be judged
-//! yet, with the figures and assumptions on which that rests.
+//! A user writes the call graph of a system as a TOML file. The engine simulates it event by event,
+//! once with its triggers and once without (its *twin*), and says whether it is stable, metastable,
+//! overloaded, or cannot be judged yet, with the figures and assumptions on which that rests.
 //!
 //! # Quick start
 //!
@@ -49,7 +50,7 @@
 //!             text.toml                                     verdict · plots · Parquet
 //!                 │                                                   ▲
 //! 10   ┌──────────┴──────────────────── cli ──────────────────────────┴──┐ only room that prints
-//!  9   │                              output     text · json · plot · …  │ only room that writes files
+//!  9   │                              output     text · json · plot · …  │ only one to write files
 //!  8   │                          experiment      twins, threads         │
 //!  7   │                       verdict            judge a Record         │ pure
 //!  6   │              simulation   loop · event · calling · serving      │ the only mutable world
@@ -61,22 +62,26 @@
 //!      └─────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Why `document` is a room of its own, below the mechanisms: each mechanism reads its own table, and all faults of a
-//! file must be found in one pass with their line and column, which needs a reader that goes on after a fault. Why
-//! `measure` stands above `mechanism`: it counts refusals by their reason.
+//! Why `document` is a room of its own, below the mechanisms: each mechanism reads its own table,
+//! and all faults of a file must be found in one pass with their line and column, which needs a
+//! reader that goes on after a fault. Why `measure` stands above `mechanism`: it counts refusals by
+//! their reason.
 //!
-//! * **Mechanisms decide, the simulation acts.** A mechanism never schedules and never sees another. Triggers and the
-//!   operator only move levers ([`mechanism::conditions`]).
-//! * **Randomness is keyed** ([`kernel::random`]): a draw belongs to a request and a purpose, so twins share their fate
-//!   and a change to one mechanism shifts no other draw.
-//! * **Time is whole nanoseconds** ([`kernel::time`]); events at one instant happen in order of entry.
-//! * **Everything is measured in windows** ([`measure::record`]); phases, verdicts, plots and files are sums over them.
+//! * **Mechanisms decide, the simulation acts.** A mechanism never schedules and never sees
+//!   another. Triggers and the operator only move levers ([`mechanism::conditions`]).
+//! * **Randomness is keyed** ([`kernel::random`]): a draw belongs to a request and a purpose, so
+//!   twins share their fate and a change to one mechanism shifts no other draw.
+//! * **Time is whole nanoseconds** ([`kernel::time`]); events at one instant happen in order of
+//!   entry.
+//! * **Everything is measured in windows** ([`measure::record`]); phases, verdicts, plots and files
+//!   are sums over them.
 //!
 //! # Reading order
 //!
-//! This page; one file under `models/`; `simulation/event.rs` (what can happen); `simulation/mod.rs` (the loop);
-//! `simulation/calling.rs` and `simulation/serving.rs` (an attempt from the caller's and the callee's side); one
-//! mechanism, for example `mechanism/retry.rs`; `verdict/mod.rs`.
+//! This page; one file under `models/`; `simulation/event.rs` (what can happen);
+//! `simulation/mod.rs` (the loop); `simulation/calling.rs` and `simulation/serving.rs` (an attempt
+//! from the caller's and the callee's side); one mechanism, for example `mechanism/retry.rs`;
+//! `verdict/mod.rs`.
 
 #![warn(missing_docs)]
 

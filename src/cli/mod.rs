@@ -1,7 +1,8 @@
 //! The program: what was typed, what it means, what is printed. The only room that prints.
 //!
-//! Results go to standard output, progress and diagnostics to standard error. Exit codes: 0 fine; 1 an expectation is
-//! not met, or a finding under `--strict`; 2 a bad model or bad usage; 130 interrupted.
+//! Results go to standard output, progress and diagnostics to standard error. Exit codes: 0 fine; 1
+//! an expectation is not met, or a finding under `--strict`; 2 a bad model or bad usage; 130
+//! interrupted.
 
 mod check;
 mod load;

@@ -13,7 +13,8 @@ use crate::output::{Summary, file, text};
 /// Run a model and its untriggered twin, and judge them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code: 0 ran and expectations met, 1 an expectation of --expect not met, 2 could not run, 130 interrupted.
+Exit code: 0 ran and expectations met, 1 an expectation of --expect not met, 2 could not run,
+130 interrupted.
 
 Examples:
   metastable run models/checkout.toml

@@ -1,6 +1,7 @@
 //! A distribution of lengths of time, as a model file writes it.
 //!
-//! `work.constant = "5ms"`, `work.exponential = "5ms"` (its mean), `work.lognormal = { p50 = "5ms", p99 = "40ms" }` …
+//! `work.constant = "5ms"`, `work.exponential = "5ms"` (its mean), `work.lognormal = { p50 = "5ms",
+//! p99 = "40ms" }` …
 
 use super::{Section, Value};
 use crate::kernel::distribution::{Branch, Percentile};
@@ -244,7 +245,8 @@ fn empirical(section: &Section<'_>) -> Option<Distribution> {
         }
         return ambiguous(section, "at least two percentiles, such as `p50` and `p99`");
     }
-    // Outside the given percentiles the law is flat: below the first and above the last nothing is known.
+    // Outside the given percentiles the law is flat: below the first and above the last nothing is
+    // known.
     let (first, last) = (points[0], points[points.len() - 1]);
     if first.share > 0.0 {
         points.insert(0, Percentile { share: 0.0, ..first });
@@ -255,7 +257,8 @@ fn empirical(section: &Section<'_>) -> Option<Distribution> {
     Some(Distribution::Empirical(points))
 }
 
-/// The percentiles of a table, by rising probability; values must rise with them. `None` when one is faulty.
+/// The percentiles of a table, by rising probability; values must rise with them. `None` when one
+/// is faulty.
 fn percentiles(section: &Section<'_>) -> Option<Vec<Percentile>> {
     let given = PERCENTILES.iter().filter_map(|(key, share)| Some((*share, section.get(key)?)));
     let points: Vec<Option<(Percentile, Value<'_>)>> = given

@@ -1,8 +1,10 @@
-//! The model file as text with positions: tables and values that know where they stand, and every fault at once.
+//! The model file as text with positions: tables and values that know where they stand, and every
+//! fault at once.
 //!
-//! Reading goes on after a fault: a [`Value`] that cannot be read notes it in [`Faults`] and gives `None`, so that one
-//! pass finds them all. Why not serde: it stops at the first fault, and its message for a whole table has no column.
-//! Keys that nobody asked for are faults too ([`Section::finish`]), with the nearest known key as the cure.
+//! Reading goes on after a fault: a [`Value`] that cannot be read notes it in [`Faults`] and gives
+//! `None`, so that one pass finds them all. Why not serde: it stops at the first fault, and its
+//! message for a whole table has no column. Keys that nobody asked for are faults too
+//! ([`Section::finish`]), with the nearest known key as the cure.
 
 mod fault;
 mod law;
@@ -324,7 +326,13 @@ impl<'a> Value<'a> {
         let digits = text.as_str().replace('_', "");
         let number = i128::from_str_radix(&digits, text.radix()).ok();
         let number = number.and_then(|n| u64::try_from(n).ok());
-        self.kept(number.filter(|n| (least..=most).contains(n)), &format!("from {least} to {most}"))
+        self.kept(
+            number.filter(|n| (least..=most).contains(n)),
+            &format!(
+                "from {least} to \
+        {most}"
+            ),
+        )
     }
 
     /// A number without unit, as a factor has it; greater than `above` and at most `most`.
@@ -407,7 +415,12 @@ impl<'a> Value<'a> {
         let rate = self.rate()?;
         if rate <= 0.0 {
             let what = format!("`{}` must be greater than zero", self.path);
-            self.fault(&what, "at this rate nothing ever happens", "give a rate such as \"100/s\"");
+            self.fault(
+                &what,
+                "at this rate nothing ever happens",
+                "give a rate such as \
+            \"100/s\"",
+            );
             return None;
         }
         Some(rate)
@@ -439,13 +452,18 @@ impl<'a> Value<'a> {
         let words: Vec<&'static str> = choices.iter().map(|c| c.0).collect();
         let why = format!("it is one of {}", listing(&words));
         let cure = likely(text, words.iter().copied());
-        let cure = cure.map_or("write one of these".to_owned(), |w| format!("did you mean `{w}`?"));
+        let cure = cure.map_or("write one of these".to_owned(), |w| {
+            format!(
+                "did you mean \
+        `{w}`?"
+            )
+        });
         self.fault(&what, &why, &cure);
         None
     }
 
-    /// A choice with contents: `key.NAME = …`, or `key = "NAME"` where the name says all. Gives the name and, where
-    /// there are contents, the value.
+    /// A choice with contents: `key.NAME = …`, or `key = "NAME"` where the name says all. Gives the
+    /// name and, where there are contents, the value.
     pub fn choice(&self, names: &[&'static str]) -> Option<(&'static str, Option<Value<'a>>)> {
         let (given, contents) = if self.is_text() {
             (self.text()?, None)

@@ -89,7 +89,8 @@ impl Names {
         if found.is_none() && !doubtful {
             let known: Vec<String> =
                 (0..self.edges.len()).map(|e| self.edge_name(EdgeId(e as u16))).collect();
-            let why = "it must be the two ends of a [tier.CALLER.call.CALLEE], written \"caller->callee\"";
+            let why = "it must be the two ends of a [tier.CALLER.call.CALLEE], written \
+            \"caller->callee\"";
             let cure = nearest(name, known.iter().map(String::as_str));
             value.name_fault(name, &format!("there is no edge `{name}`"), why, &cure);
         }

@@ -1,8 +1,8 @@
 //! Distributions of lengths of time: service, think time, network delay.
 //!
-//! Parameters are held in nanoseconds and shapes; a model file gives them by mean or by percentiles. Sampling goes
-//! through `rand_distr`, whose ziggurat tables and `libm` give the same bits on every platform; the few closed forms
-//! here use `libm` for the same reason.
+//! Parameters are held in nanoseconds and shapes; a model file gives them by mean or by
+//! percentiles. Sampling goes through `rand_distr`, whose ziggurat tables and `libm` give the same
+//! bits on every platform; the few closed forms here use `libm` for the same reason.
 
 use rand::Rng;
 use rand_distr::{Distribution as _, Exp1, Gamma, StandardNormal};
@@ -115,11 +115,18 @@ impl Distribution {
         Distribution::Pareto { shape, scale: low.value * libm::pow(1.0 - low.share, 1.0 / shape) }
     }
 
-    /// A gamma through two quantiles. The ratio of quantiles falls as the shape grows, so bisection finds it.
+    /// A gamma through two quantiles. The ratio of quantiles falls as the shape grows, so bisection
+    /// finds it.
     pub fn gamma_through(low: Percentile, high: Percentile) -> Self {
         use statrs::distribution::{ContinuousCDF, Gamma as Reference};
-        let quantile =
-            |shape: f64, p: f64| Reference::new(shape, 1.0).expect("positive shape").inverse_cdf(p);
+        let quantile = |shape: f64, p: f64| {
+            Reference::new(shape, 1.0)
+                .expect(
+                    "positive \
+            shape",
+                )
+                .inverse_cdf(p)
+        };
         let wanted = high.value / low.value;
         let (mut small, mut large) = (0.05f64, 1000.0f64);
         for _ in 0..80 {
@@ -133,7 +140,8 @@ impl Distribution {
 
     /// Two exponentials with balanced means, by mean [ns] and coefficient of variation above 1.
     ///
-    /// Source: Whitt, *Approximating a point process by a renewal process*, Operations Research 30 (1982).
+    /// Source: Whitt, *Approximating a point process by a renewal process*, Operations Research 30
+    /// (1982).
     pub fn hyperexponential(mean: f64, cv: f64) -> Self {
         let c2 = cv * cv;
         let p = f64::midpoint(1.0, ((c2 - 1.0) / (c2 + 1.0)).sqrt());

@@ -1,11 +1,12 @@
 //! The event list: future events, in order of time, and in order of entry at equal times.
 //!
-//! A binary heap, and beside it FIFO *lanes* for constant spans: what is always pushed "one timeout from now" comes in
-//! order by itself, so a queue holds it and the heap never sees it. The earliest of the heap and the lane heads
-//! leaves first.
+//! A binary heap, and beside it FIFO *lanes* for constant spans: what is always pushed "one timeout
+//! from now" comes in order by itself, so a queue holds it and the heap never sees it. The earliest
+//! of the heap and the lane heads leaves first.
 //!
-//! Cost: a lane O(1) in and out; the heap O(log n). Nothing is ever removed from the middle; whoever pushes an event
-//! must recognise it when it has become stale (by the generation in its id).
+//! Cost: a lane O(1) in and out; the heap O(log n). Nothing is ever removed from the middle;
+//! whoever pushes an event must recognise it when it has become stale (by the generation in its
+//! id).
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -37,7 +38,8 @@ impl<E: Copy> EventList<E> {
         EventList { heap: BinaryHeap::new(), lanes: Vec::new(), spans: Vec::new(), sequence: 0 }
     }
 
-    /// Opens a lane for events that come `span` after the present. Past the eighth, such events go to the heap.
+    /// Opens a lane for events that come `span` after the present. Past the eighth, such events go
+    /// to the heap.
     pub fn open_lane(&mut self, span: Span) {
         if self.spans.len() < MAX_LANES && !self.spans.contains(&span) {
             self.spans.push(span);
@@ -51,7 +53,8 @@ impl<E: Copy> EventList<E> {
         self.heap.push(entry);
     }
 
-    /// Adds an event `span` after `now`, through its lane if it has one. `now` must never fall from call to call.
+    /// Adds an event `span` after `now`, through its lane if it has one. `now` must never fall from
+    /// call to call.
     #[inline]
     pub fn push_after(&mut self, now: Time, span: Span, event: E) {
         let entry = self.entry(now + span, event);
@@ -166,7 +169,9 @@ mod tests {
     proptest! {
         /// The oracle is a sort by (time, order of entry).
         #[test]
-        fn events_leave_sorted_by_time_then_entry(script in prop::collection::vec((0u64..50, 0usize..12), 1..200)) {
+        fn events_leave_sorted_by_time_then_entry(
+            script in prop::collection::vec((0u64..50, 0usize..12), 1..200),
+        ) {
             let mut list = EventList::new();
             let spans: Vec<Span> = (0..11).map(|s| Span::from_nanos(s * 7)).collect();
             spans.iter().for_each(|&span| list.open_lane(span));

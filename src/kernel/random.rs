@@ -1,13 +1,15 @@
 //! Keyed random numbers: a draw depends on *what it is for*, never on who drew before.
 //!
-//! Every request, call and attempt has a [`Key`], hashed from the seed and its place in the run. A draw is a [`Stream`]
-//! opened on (key, [`Purpose`]). So one more request, or another retry rule, leaves the draws of all others bit-equal,
-//! and twin runs (with and without trigger) give the same request the same fate.
+//! Every request, call and attempt has a [`Key`], hashed from the seed and its place in the run. A
+//! draw is a [`Stream`] opened on (key, [`Purpose`]). So one more request, or another retry rule,
+//! leaves the draws of all others bit-equal, and twin runs (with and without trigger) give the same
+//! request the same fate.
 //!
-//! The stream is SplitMix64: a counter run through a mixing function (Steele, Lea & Flood, *Fast splittable
-//! pseudorandom number generators*, OOPSLA 2014; constants of Stafford's variant 13).
-//! Why not one generator per mechanism: its n-th draw would move when the (n−1)-th vanishes. Why not `SmallRng`: its
-//! algorithm may change with a release of `rand`, and with it every golden result.
+//! The stream is SplitMix64: a counter run through a mixing function (Steele, Lea & Flood, *Fast
+//! splittable pseudorandom number generators*, OOPSLA 2014; constants of Stafford's variant 13).
+//! Why not one generator per mechanism: its n-th draw would move when the (n−1)-th vanishes. Why
+//! not `SmallRng`: its algorithm may change with a release of `rand`, and with it every golden
+//! result.
 
 use std::convert::Infallible;
 
@@ -19,7 +21,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
-/// What a draw is for. Two purposes under one key are independent. The numbers are part of every golden result.
+/// What a draw is for. Two purposes under one key are independent. The numbers are part of every
+/// golden result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each name says what it is drawn for")]
 pub enum Purpose {
@@ -43,7 +46,8 @@ pub enum Purpose {
     Fallback = 18,
 }
 
-/// An endless run of random numbers, opened on a key for one purpose. Implements `rand`'s generator traits.
+/// An endless run of random numbers, opened on a key for one purpose. Implements `rand`'s generator
+/// traits.
 #[derive(Clone, Debug)]
 pub struct Stream {
     counter: u64,
@@ -149,7 +153,8 @@ mod tests {
         assert_ne!(key.unit(Purpose::Work).to_bits(), key.unit(Purpose::Backoff).to_bits());
     }
 
-    /// Neighbouring keys are what a run is made of, so their first draws must look like one good generator's.
+    /// Neighbouring keys are what a run is made of, so their first draws must look like one good
+    /// generator's.
     #[test]
     fn first_draws_of_neighbouring_keys_are_uniform_and_uncorrelated() {
         const N: u64 = 200_000;

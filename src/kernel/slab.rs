@@ -1,5 +1,6 @@
-//! Records with a short life, named by slot and generation. A name that has outlived its record is recognised, so a
-//! stale event needs no removal. Cost: O(1) everywhere; slots are used again, newest first.
+//! Records with a short life, named by slot and generation. A name that has outlived its record is
+//! recognised, so a stale event needs no removal. Cost: O(1) everywhere; slots are used again,
+//! newest first.
 
 /// The name of a record: its slot, and how often the slot has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

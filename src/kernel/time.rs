@@ -1,7 +1,8 @@
 //! The clock: integer nanoseconds, so that equal times are equal and sums never drift.
 //!
-//! A `u64` of nanoseconds lasts 584 years. Why not `f64` seconds: after a day of simulated time its step is 15 ps,
-//! but 0.1 + 0.2 is still not 0.3, so two events meant for one instant would leave in an order nobody chose.
+//! A `u64` of nanoseconds lasts 584 years. Why not `f64` seconds: after a day of simulated time its
+//! step is 15 ps, but 0.1 + 0.2 is still not 0.3, so two events meant for one instant would leave
+//! in an order nobody chose.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -37,7 +38,8 @@ impl Time {
         self.0 as f64 / NANOS_PER_SECOND
     }
 
-    /// Time from `earlier` to here. Panics in debug builds when `earlier` is later: time never falls.
+    /// Time from `earlier` to here. Panics in debug builds when `earlier` is later: time never
+    /// falls.
     pub fn since(self, earlier: Time) -> Span {
         debug_assert!(self >= earlier, "time fell from {earlier} to {self}");
         Span(self.0 - earlier.0)

@@ -1,5 +1,5 @@
-//! Every figure that users see: its name with the unit as the last word, its meaning, its formula. One line each; JSON,
-//! its schema, Parquet, terminal and plots all read these tables.
+//! Every figure that users see: its name with the unit as the last word, its meaning, its formula.
+//! One line each; JSON, its schema, Parquet, terminal and plots all read these tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,12 @@ pub struct Frame {
     pub demand: u64,
 }
 
-/// Declares a struct of figures: fields with their meaning, their formula, and the table of columns.
+/// Declares a struct of figures: fields with their meaning, their formula, and the table of
+/// columns.
 macro_rules! figures {
-    ($(#[$meta:meta])* $name:ident of $row:ty { $($(#[$doc:meta])* $field:ident = $formula:expr,)* }) => {
+    ($(#[$meta:meta])* $name:ident of $row:ty {
+        $($(#[$doc:meta])* $field:ident = $formula:expr,)*
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
         pub struct $name {
@@ -52,7 +55,8 @@ fn refused(row: &TierRow, reason: Reason, frame: &Frame) -> Option<f64> {
 }
 
 figures! {
-    /// Figures of one tier over some time. `null` where a figure has no meaning or nothing was counted.
+    /// Figures of one tier over some time. `null` where a figure has no meaning or nothing was
+    /// counted.
     TierFigures of TierRow {
         /// New user requests of all clients that can reach the tier.
         demand_per_s = |_, frame| rate(frame.demand, frame),

@@ -1,8 +1,8 @@
-//! Counts by size in log-linear buckets: 32 for each doubling, so that a quantile is within 1/64 (1.6 %) of a value
-//! that was counted, over the whole range of the clock.
+//! Counts by size in log-linear buckets: 32 for each doubling, so that a quantile is within 1/64
+//! (1.6 %) of a value that was counted, over the whole range of the clock.
 //!
-//! Why not the `hdrhistogram` crate: a window's histogram is closed thousands of times a run and kept sparse, and rows
-//! must add up; this is the whole of what is needed.
+//! Why not the `hdrhistogram` crate: a window's histogram is closed thousands of times a run and
+//! kept sparse, and rows must add up; this is the whole of what is needed.
 
 use crate::kernel::Span;
 
@@ -95,7 +95,8 @@ impl Sparse {
         self.count += other.count;
     }
 
-    /// The value that the share `p` does not pass [s], within [`RELATIVE_ERROR`]; `None` when nothing was counted.
+    /// The value that the share `p` does not pass [s], within [`RELATIVE_ERROR`]; `None` when
+    /// nothing was counted.
     pub fn quantile_s(&self, p: f64) -> Option<f64> {
         let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -118,7 +119,8 @@ impl Sparse {
         self.count
     }
 
-    /// How many were longer than `span`, counted by whole buckets: exact when `span` is the last of a bucket.
+    /// How many were longer than `span`, counted by whole buckets: exact when `span` is the last of
+    /// a bucket.
     pub fn count_above(&self, span: Span) -> u64 {
         let edge = bucket(span.nanos());
         self.buckets
@@ -164,7 +166,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_is_within_its_stated_error(mut values in prop::collection::vec(0u64..u64::MAX / 4, 1..300), p in 0.0f64..1.0) {
+        fn a_quantile_is_within_its_stated_error(
+            mut values in prop::collection::vec(0u64..u64::MAX / 4, 1..300),
+            p in 0.0f64..1.0,
+        ) {
             let mut histogram = Histogram::new();
             values.iter().for_each(|&v| histogram.add(Span::from_nanos(v)));
             values.sort_unstable();
@@ -175,7 +180,10 @@ mod tests {
         }
 
         #[test]
-        fn merging_is_counting_together(a in prop::collection::vec(0u64..1_000_000, 0..50), b in prop::collection::vec(0u64..1_000_000, 0..50)) {
+        fn merging_is_counting_together(
+            a in prop::collection::vec(0u64..1_000_000, 0..50),
+            b in prop::collection::vec(0u64..1_000_000, 0..50),
+        ) {
             let of = |values: &[u64]| {
                 let mut histogram = Histogram::new();
                 values.iter().for_each(|&v| histogram.add(Span::from_nanos(v)));

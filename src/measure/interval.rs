@@ -1,7 +1,7 @@
 //! A mean and how far it may be off.
 //!
-//! Values of one run follow each other and are not independent; means of long batches nearly are. The interval is
-//! Student's over such batch means.
+//! Values of one run follow each other and are not independent; means of long batches nearly are.
+//! The interval is Student's over such batch means.
 //!
 //! Source: Law, *Simulation Modeling and Analysis*, 5th ed., section 9.5.3 (batch means).
 
@@ -17,7 +17,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of the mean of independent `values` at `confidence` (0.95, 0.999 …); infinite below two values.
+    /// The interval of the mean of independent `values` at `confidence` (0.95, 0.999 …); infinite
+    /// below two values.
     pub fn of(values: &[f64], confidence: f64) -> Self {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;

@@ -69,7 +69,8 @@ impl Meter {
         self.closes.since(now)
     }
 
-    /// Ends the current window, as rows of `record`, and opens the next, which lasts until `closes`.
+    /// Ends the current window, as rows of `record`, and opens the next, which lasts until
+    /// `closes`.
     pub fn close(&mut self, record: &mut Record, closes: Time) {
         record.windows.push(Window { from: self.opened, to: self.closes });
         for (meter, rows) in self.tiers.iter_mut().zip(&mut record.tiers) {

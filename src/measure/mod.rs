@@ -1,7 +1,8 @@
 //! Measures: plain counters of the current window, histograms, and the record of a run.
 //!
-//! The simulation counts where the fact happens (`meter.tiers[i].good += 1`); a window that ends becomes a row of the
-//! [`Record`]. Rows add up, so a phase is the sum of its windows. Names and units of all figures stand in `figures`.
+//! The simulation counts where the fact happens (`meter.tiers[i].good += 1`); a window that ends
+//! becomes a row of the [`Record`]. Rows add up, so a phase is the sum of its windows. Names and
+//! units of all figures stand in `figures`.
 
 pub mod figures;
 pub mod gauge;

@@ -1,4 +1,5 @@
-//! The record of a run: a row for each window and tier, a row for each window and edge, the log, the totals.
+//! The record of a run: a row for each window and tier, a row for each window and edge, the log,
+//! the totals.
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::Time;
@@ -225,8 +226,8 @@ impl TierRow {
 }
 
 impl EdgeRow {
-    /// Calls that made their first attempt. Where there is a cache these are its misses, and not `calls - hits`: a
-    /// lookup takes time, and a hit may fall into a later window than its call.
+    /// Calls that made their first attempt. Where there is a cache these are its misses, and not
+    /// `calls - hits`: a lookup takes time, and a hit may fall into a later window than its call.
     pub fn sent_calls(&self) -> u64 {
         if self.hits + self.misses > 0 { self.misses } else { self.calls }
     }

@@ -1,7 +1,8 @@
-//! Admission control: how many attempts a second a tier lets in, and the ramp that gives admission back.
+//! Admission control: how many attempts a second a tier lets in, and the ramp that gives admission
+//! back.
 //!
-//! A token bucket: `rate` tokens a second, at most `burst` of them kept; an attempt takes one or is refused at once. A
-//! ramp raises the rate by a share of its starting value every so often.
+//! A token bucket: `rate` tokens a second, at most `burst` of them kept; an attempt takes one or is
+//! refused at once. A ramp raises the rate by a share of its starting value every so often.
 
 use crate::document::Value;
 use crate::kernel::{Span, Time};
@@ -101,8 +102,8 @@ impl Limiter {
         let earned = now.since(self.filled_at).seconds() * self.rule.rate;
         self.tokens = (self.tokens + earned).min(self.rule.burst);
         self.filled_at = now;
-        // Arrivals at the rate itself must find their token, though nanoseconds leave it short by up to 10⁻⁷ (1 ns at
-        // 100/s; above that rate the bucket holds more than one).
+        // Arrivals at the rate itself must find their token, though nanoseconds leave it short by
+        // up to 10⁻⁷ (1 ns at 100/s; above that rate the bucket holds more than one).
         if self.tokens < 1.0 - 1e-6 {
             return false;
         }

@@ -1,14 +1,16 @@
 //! When new requests come.
 //!
-//! Open sources have an intensity λ(t) [1/s], straight lines between points, and its integral Λ(t). The n-th arrival is
-//! the instant where Λ reaches n (evenly spaced) or the sum of n unit exponentials (Poisson): exact for every λ(t), with
-//! no gap that leaps over a step. Why not draw a gap at the rate of *now*: a long gap drawn before a spike would
-//! straddle its beginning, and the trigger would come late and blunt.
+//! Open sources have an intensity λ(t) [1/s], straight lines between points, and its integral Λ(t).
+//! The n-th arrival is the instant where Λ reaches n (evenly spaced) or the sum of n unit
+//! exponentials (Poisson): exact for every λ(t), with no gap that leaps over a step. Why not draw a
+//! gap at the rate of *now*: a long gap drawn before a spike would straddle its beginning, and the
+//! trigger would come late and blunt.
 //!
-//! More demand during a trigger is a source of its own (superposed Poisson processes are Poisson), so the base requests
-//! stay bit-equal in both twins.
+//! More demand during a trigger is a source of its own (superposed Poisson processes are Poisson),
+//! so the base requests stay bit-equal in both twins.
 //!
-//! Sources: Çinlar, *Introduction to Stochastic Processes* (1975), time change of a Poisson process.
+//! Sources: Çinlar, *Introduction to Stochastic Processes* (1975), time change of a Poisson
+//! process.
 
 use std::sync::Arc;
 
@@ -35,7 +37,8 @@ pub enum Arrivals {
     Trace(Arc<[Time]>),
 }
 
-/// A rate that changes with time: straight lines between points, constant before the first and after the last.
+/// A rate that changes with time: straight lines between points, constant before the first and
+/// after the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intensity {
     /// (seconds, rate [1/s], Λ up to here).
@@ -123,7 +126,8 @@ impl Arrivals {
         Some(Arrivals::Closed { clients: clients? as u32, think: think? })
     }
 
-    /// Time must pass in a closed loop, or a client whose calls fail at once would ask for ever in one instant.
+    /// Time must pass in a closed loop, or a client whose calls fail at once would ask for ever in
+    /// one instant.
     fn read_think(value: &Value<'_>) -> Option<Distribution> {
         let think = value.distribution()?;
         let mean = think.mean_seconds();
@@ -176,7 +180,8 @@ impl Arrivals {
         Some(Source { pattern, from, until })
     }
 
-    /// Mean demand over the first `span` of the run [1/s]; for a closed loop the most that its clients can ask for.
+    /// Mean demand over the first `span` of the run [1/s]; for a closed loop the most that its
+    /// clients can ask for.
     pub fn rate(&self, span: Span) -> f64 {
         match self {
             Arrivals::Poisson(intensity) | Arrivals::Even(intensity) => {
@@ -265,7 +270,8 @@ impl Surge {
 impl Source {
     /// The instant of the next request, or `None` when there is none any more.
     ///
-    /// `key` is the source's own: the n-th request of a source comes at the same instant in every run of one seed.
+    /// `key` is the source's own: the n-th request of a source comes at the same instant in every
+    /// run of one seed.
     pub fn next(&self, state: &mut SourceState, key: Key) -> Option<Time> {
         let number = state.issued;
         state.issued += 1;
@@ -297,7 +303,8 @@ impl Source {
         }
     }
 
-    /// When a closed-loop client that is free at `now` asks again, or `None` when its source has ended.
+    /// When a closed-loop client that is free at `now` asks again, or `None` when its source has
+    /// ended.
     pub fn think(&self, now: Time, key: Key) -> Option<Time> {
         let Pattern::Closed { think, .. } = &self.pattern else {
             return None;
@@ -373,7 +380,8 @@ impl Intensity {
 
     /// What a surge adds from `from` on: (factor(t) − 1) · λ(t).
     fn extra(&self, surge: Surge, from: Time) -> Option<Intensity> {
-        // Within a ramp the product of two straight lines bends; this many pieces keep it within 0.1 %.
+        // Within a ramp the product of two straight lines bends; this many pieces keep it within
+        // 0.1 %.
         const PIECES: u32 = 32;
         if surge.top() <= 1.0 {
             return None;

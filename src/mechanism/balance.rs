@@ -28,7 +28,8 @@ impl Balance {
         ])
     }
 
-    /// The position among `loads` (attempts at each replica) for the attempt with `key`; `turn` counts earlier ones.
+    /// The position among `loads` (attempts at each replica) for the attempt with `key`; `turn`
+    /// counts earlier ones.
     pub fn pick(self, turn: u64, key: Key, replicas: usize, load: impl Fn(usize) -> u32) -> usize {
         match self {
             _ if replicas == 1 => 0,

@@ -1,9 +1,10 @@
 //! A cap on the total of retries: a token bucket that successes fill and retries drain.
 //!
-//! Each success (or each first attempt, by `deposit`) adds `ratio` tokens, a retry takes one; no token, no retry. So in
-//! the long run retries are at most `ratio` of the successes, and in a full outage, when nothing succeeds, the bucket
-//! empties and the load falls back to about one attempt per request. `floor` adds tokens by the clock, so that callers
-//! with little traffic may still retry.
+//! Each success (or each first attempt, by `deposit`) adds `ratio` tokens, a retry takes one; no
+//! token, no retry. So in the long run retries are at most `ratio` of the successes, and in a full
+//! outage, when nothing succeeds, the bucket empties and the load falls back to about one attempt
+//! per request. `floor` adds tokens by the clock, so that callers with little traffic may still
+//! retry.
 //!
 //! Sources: AWS SDK standard retry mode; gRPC A6 (retry throttling); Finagle `RetryBudget`.
 

@@ -1,9 +1,10 @@
-//! A look-aside cache in front of one callee: cold at first or after a flush, warmed by its own traffic.
+//! A look-aside cache in front of one callee: cold at first or after a flush, warmed by its own
+//! traffic.
 //!
-//! Each request asks for one of `keys` keys, uniformly or by Zipf's law. A key that is present and not older than `ttl`
-//! is a hit and the call is not made. A miss makes the call, and a good answer fills the key. An answer that comes
-//! after the caller's timeout is thrown away, or fills the key too (`late`): with the same numbers this decides between
-//! "stays down" and "recovers by itself".
+//! Each request asks for one of `keys` keys, uniformly or by Zipf's law. A key that is present and
+//! not older than `ttl` is a hit and the call is not made. A miss makes the call, and a good answer
+//! fills the key. An answer that comes after the caller's timeout is thrown away, or fills the key
+//! too (`late`): with the same numbers this decides between "stays down" and "recovers by itself".
 
 use rand_distr::{Distribution as _, Zipf};
 

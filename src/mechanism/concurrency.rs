@@ -24,7 +24,8 @@ impl Servers {
         Servers { limit, busy: 0 }
     }
 
-    /// True when one more may start while the share `lost` of all servers is gone. Those in service go on.
+    /// True when one more may start while the share `lost` of all servers is gone. Those in service
+    /// go on.
     #[inline]
     pub fn free(&self, lost: f64) -> bool {
         match self.limit {

@@ -1,5 +1,5 @@
-//! What triggers and operators have moved, right now. Mechanisms get these values as arguments and never ask who moved
-//! them; two triggers on one lever combine here.
+//! What triggers and operators have moved, right now. Mechanisms get these values as arguments and
+//! never ask who moved them; two triggers on one lever combine here.
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::Span;

@@ -1,8 +1,9 @@
-//! Writes and their effects: what happens when an operation that was done already is asked for again.
+//! Writes and their effects: what happens when an operation that was done already is asked for
+//! again.
 //!
-//! Without a key each attempt that is processed has its effect again: the customer is charged twice. With one key per
-//! operation, stored in the same transaction as the effect and re-sent on every attempt, a later attempt finds the
-//! stored result and answers with it after a cheap lookup.
+//! Without a key each attempt that is processed has its effect again: the customer is charged
+//! twice. With one key per operation, stored in the same transaction as the effect and re-sent on
+//! every attempt, a later attempt finds the stored result and answers with it after a cheap lookup.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,8 +1,9 @@
 //! Mechanisms: what a tier, an edge or an operator does by rule. One file each.
 //!
-//! A mechanism decides and never acts: it schedules nothing, counts nothing, and sees no other mechanism. Each file has
-//! the *rule* (as in the model file, immutable), its *state* (what changes in a run), the decisions, the source, the
-//! tests. What they share is in `outcome` (how an attempt ends) and `conditions` (what triggers and operators move).
+//! A mechanism decides and never acts: it schedules nothing, counts nothing, and sees no other
+//! mechanism. Each file has the *rule* (as in the model file, immutable), its *state* (what changes
+//! in a run), the decisions, the source, the tests. What they share is in `outcome` (how an attempt
+//! ends) and `conditions` (what triggers and operators move).
 
 pub mod admission;
 pub mod arrival;

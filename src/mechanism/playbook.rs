@@ -1,7 +1,8 @@
-//! What the operator does, in order: each step waits until its condition has held for a while, then acts.
+//! What the operator does, in order: each step waits until its condition has held for a while, then
+//! acts.
 //!
-//! The operator looks at the end of every window, so steps come at whole windows. Nobody looks before the step before
-//! has been taken.
+//! The operator looks at the end of every window, so steps come at whole windows. Nobody looks
+//! before the step before has been taken.
 
 use crate::document::{EdgeId, Names, Section, TierId, Value, by_edge, by_tier, list_of};
 use crate::kernel::{Span, Time};
@@ -27,7 +28,8 @@ pub enum When {
     AfterTrigger(Span),
     /// Time since the step before.
     After(Span),
-    /// Share of finished user requests answered in time, those that a rate limit turned away left out.
+    /// Share of finished user requests answered in time, those that a rate limit turned away left
+    /// out.
     GoodputAtLeast(f64),
     /// The same, below a share.
     GoodputBelow(f64),
@@ -48,7 +50,8 @@ pub enum Action {
     Retries(bool),
     /// Drops all that wait at a tier.
     Flush(TierId),
-    /// Restarts a tier: queue, service and in-process caches are lost; it is down for the given time.
+    /// Restarts a tier: queue, service and in-process caches are lost; it is down for the given
+    /// time.
     Restart(TierId, Span),
     /// Adds replicas.
     Add(TierId, u32),
@@ -73,8 +76,8 @@ pub struct Signals {
     pub window: Span,
     /// End of the last trigger.
     pub trigger_end: Time,
-    /// Share of finished user requests answered in time, without those a rate limit turned away; `None` when none
-    /// finished.
+    /// Share of finished user requests answered in time, without those a rate limit turned away;
+    /// `None` when none finished.
     pub goodput: Option<f64>,
 }
 
@@ -160,7 +163,8 @@ fn read_when(section: &Section<'_>, names: &Names) -> Option<(When, Span)> {
         }
         section.fault(
             "a step waits for exactly one condition",
-            "conditions are `at`, `after_trigger`, `after`, `goodput`, `queue_empty` and `limit_lifted`",
+            "conditions are `at`, `after_trigger`, `after`, `goodput`, `queue_empty` and \
+            `limit_lifted`",
             "give one, with `for` if it must hold for a while",
         );
         return None;

@@ -1,7 +1,8 @@
 //! A caller's connections to one callee: how many, and how long a call waits for a free one.
 //!
-//! A connection is held from acquisition until the answer, or until the caller's timeout (the client library closes it
-//! and opens another). Waiters are served in order of arrival. Each replica of the caller has a pool of its own.
+//! A connection is held from acquisition until the answer, or until the caller's timeout (the
+//! client library closes it and opens another). Waiters are served in order of arrival. Each
+//! replica of the caller has a pool of its own.
 
 use std::collections::VecDeque;
 

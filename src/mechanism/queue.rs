@@ -1,7 +1,8 @@
 //! Who waits at a station, who is next, and who is not let in.
 //!
-//! One that leaves from the middle (its wait or its caller's patience is over) leaves its name behind as a husk, until
-//! that comes up or husks are half of the queue; `len` counts the living alone.
+//! One that leaves from the middle (its wait or its caller's patience is over) leaves its name
+//! behind as a husk, until that comes up or husks are half of the queue; `len` counts the living
+//! alone.
 
 use std::collections::VecDeque;
 
@@ -42,7 +43,8 @@ impl Queue {
     pub const UNBOUNDED: Queue =
         Queue { discipline: Discipline::Fifo, capacity: None, max_wait: None };
 
-    /// Reads `queue.fifo = { capacity = 500 }`, `queue.lifo = { … }`, or `queue = "fifo" | "lifo" | "none"`.
+    /// Reads `queue.fifo = { capacity = 500 }`, `queue.lifo = { … }`, or `queue = "fifo" | "lifo" |
+    /// "none"`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         let (name, contents) = value.choice(&["fifo", "lifo", "none"])?;
         let discipline = if name == "lifo" { Discipline::Lifo } else { Discipline::Fifo };

@@ -6,7 +6,8 @@
 //! Decorrelated: min(cap, U[base, 3·previous)), previous starting at `base`.
 //! A wait that would reach past the caller's deadline is not begun: the call fails at the decision.
 //!
-//! Source: M. Brooker, *Exponential Backoff and Jitter*, AWS Architecture Blog (2015), for full, equal, decorrelated.
+//! Source: M. Brooker, *Exponential Backoff and Jitter*, AWS Architecture Blog (2015), for full,
+//! equal, decorrelated.
 
 use crate::document::Value;
 use crate::kernel::{Key, Purpose, Span};
@@ -185,7 +186,8 @@ impl Backoff {
                 &format!("`{}` = \"{name}\" lacks its waits", value.path()),
                 "the rule needs at least a first wait",
                 &format!(
-                    "write backoff.{name} = {{ base = \"100ms\", cap = \"2s\", jitter = \"full\" }}"
+                    "write backoff.{name} = {{ base = \"100ms\", cap = \"2s\", jitter = \"full\" \
+                    }}"
                 ),
             );
             return None;
@@ -423,8 +425,7 @@ mod tests {
     fn a_success_and_an_uncovered_failure_end_the_call() {
         let on = RetryOn { failed: false, refused: true, timed_out: true };
         let retry = Retry { attempts: 5, backoff: Backoff::Immediate, on };
-        let mut next =
-            |outcome| retry.next_wait(&mut RetryState::default(), 1, outcome, Key::root(1));
+        let next = |outcome| retry.next_wait(&mut RetryState::default(), 1, outcome, Key::root(1));
         assert_eq!(next(Outcome::Ok), None);
         assert_eq!(next(Outcome::Failed), None);
         assert_eq!(next(Outcome::TimedOut), Some(Span::ZERO));

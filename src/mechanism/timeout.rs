@@ -1,9 +1,9 @@
 //! How long a caller waits, and what becomes of work whose caller has left.
 //!
-//! The callee is *not* told when its caller gives up, unless the tier says `abandoned = "interrupt"`: it still serves
-//! the attempt, and that service is wasted. This gap between what the caller knows and what the server knows is the
-//! heart of a retry storm. A deadline that is passed along closes it from the other side: the callee knows the instant
-//! after which nobody waits.
+//! The callee is *not* told when its caller gives up, unless the tier says `abandoned =
+//! "interrupt"`: it still serves the attempt, and that service is wasted. This gap between what the
+//! caller knows and what the server knows is the heart of a retry storm. A deadline that is passed
+//! along closes it from the other side: the callee knows the instant after which nobody waits.
 
 use crate::document::Value;
 use crate::kernel::{Span, Time};
@@ -11,7 +11,8 @@ use crate::kernel::{Span, Time};
 /// What a caller does about time, on one edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patience {
-    /// For each attempt, from the moment it is sent; covers network, queue and service. `None`: for ever.
+    /// For each attempt, from the moment it is sent; covers network, queue and service. `None`: for
+    /// ever.
     pub timeout: Option<Span>,
     /// For all attempts together, from the first.
     pub deadline: Option<Span>,
@@ -32,8 +33,8 @@ pub enum Abandoned {
 }
 
 impl Patience {
-    /// The instant after which the caller of a call that began at `now` wants no answer: its own deadline, or the
-    /// `inherited` one if that is earlier.
+    /// The instant after which the caller of a call that began at `now` wants no answer: its own
+    /// deadline, or the `inherited` one if that is earlier.
     #[inline]
     pub fn call_deadline(&self, now: Time, inherited: Time) -> Time {
         self.deadline.map_or(inherited, |span| inherited.min(now + span))

@@ -1,6 +1,7 @@
 //! The passing disturbance: one lever moved, at an instant, for a while.
 //!
-//! A trigger only writes [`Conditions`]; extra demand is a source of its own, and a flush happens once.
+//! A trigger only writes [`Conditions`]; extra demand is a source of its own, and a flush happens
+//! once.
 
 use crate::document::{EdgeId, Names, Section, TierId, Value, by_edge, by_tier, list_of, listing};
 use crate::kernel::{Span, Time};

@@ -1,7 +1,8 @@
 //! How long a tier works on an attempt, and whether the work ends in an error.
 //!
-//! The length is drawn by the attempt's own key, so it is the same whenever it is drawn. What differs is which
-//! slow-down applies: that at the start of service, or that at the moment of enqueueing ([`Drawn`]).
+//! The length is drawn by the attempt's own key, so it is the same whenever it is drawn. What
+//! differs is which slow-down applies: that at the start of service, or that at the moment of
+//! enqueueing ([`Drawn`]).
 
 use crate::document::Value;
 use crate::kernel::{Distribution, Key, Purpose, Span};
@@ -12,7 +13,8 @@ pub enum Drawn {
     /// At the start of service.
     #[default]
     AtStart,
-    /// When the attempt joins the queue: a slow-down that has gone by the time service starts still counts.
+    /// When the attempt joins the queue: a slow-down that has gone by the time service starts still
+    /// counts.
     AtEnqueue,
 }
 
@@ -36,7 +38,8 @@ impl Work {
         value.distribution().map(|law| Work { law })
     }
 
-    /// The length of step `step` of the attempt with `key`, when everything takes `slow` times as long.
+    /// The length of step `step` of the attempt with `key`, when everything takes `slow` times as
+    /// long.
     #[inline]
     pub fn draw(&self, key: Key, step: u16, slow: f64, purpose: Purpose) -> Span {
         if let Distribution::Constant(span) = self.law {
@@ -47,7 +50,8 @@ impl Work {
     }
 }
 
-/// True when the attempt with `key` ends in an error: the tier's own share and a trigger's, independently.
+/// True when the attempt with `key` ends in an error: the tier's own share and a trigger's,
+/// independently.
 #[inline]
 pub fn fails(key: Key, own: f64, added: f64) -> bool {
     key.chance(Purpose::Failure, own + added - own * added)

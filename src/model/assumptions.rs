@@ -1,4 +1,5 @@
-//! The settings that decide verdicts, as a model uses them: each run lists them, the defaults among them.
+//! The settings that decide verdicts, as a model uses them: each run lists them, the defaults among
+//! them.
 
 use super::{Edge, Model, Tier};
 use crate::document::{EdgeId, share_text};

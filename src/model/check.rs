@@ -1,10 +1,13 @@
-//! The checklist: settings that let an outage begin, spread or stay, each with this model's own numbers.
+//! The checklist: settings that let an outage begin, spread or stay, each with this model's own
+//! numbers.
 //!
-//! Nothing runs here. Rates are those of the normal state ([`Model::normal_flow`]); times held are means without
-//! queueing, calls one after the other, so that what is found is there even on a calm day.
+//! Nothing runs here. Rates are those of the normal state ([`Model::normal_flow`]); times held are
+//! means without queueing, calls one after the other, so that what is found is there even on a calm
+//! day.
 //!
-//! Source: the checklist is that of the field's incident reports: nested timeouts, passed deadlines, one retrying layer,
-//! back-off with jitter and a budget, bounded queues, a rehearsed ramp, keyed writes.
+//! Source: the checklist is that of the field's incident reports: nested timeouts, passed
+//! deadlines, one retrying layer, back-off with jitter and a budget, bounded queues, a rehearsed
+//! ramp, keyed writes.
 
 use super::{Edge, Model};
 use crate::document::{EdgeId, Fault, TierId, rate_text, share_text};
@@ -63,21 +66,41 @@ fn nested_timeouts(model: &Model, inner: EdgeId) -> Vec<Fault> {
         .filter(|&outer| !model.edge(outer).patience.pass)
         .filter_map(|outer| {
             let timeout = model.edge(outer).patience.timeout.filter(|timeout| spent > *timeout)?;
-            let (inner_name, outer_name) = (model.names.edge_name(inner), model.names.edge_name(outer));
+            let (inner_name, outer_name) =
+                (model.names.edge_name(inner), model.names.edge_name(outer));
             let attempts = rule.retry.attempts;
             let finding = Fault::finding(
                 "nested timeouts",
-                format!("`{inner_name}` may take {spent}, longer than the {timeout} for which `{outer_name}` waits"),
                 format!(
-                    "with {attempts} attempt{} and their back-off; for up to {} {} works for a caller that has left",
+                    "`{inner_name}` may take {spent}, longer than the {timeout} for which \
+                `{outer_name}` waits"
+                ),
+                format!(
+                    "with {attempts} attempt{} and their back-off; for up to {} {} works for a \
+                    caller that has left",
                     plural(attempts),
                     spent - timeout,
                     model.names.tier_name(rule.caller),
                 ),
-                format!("make it fit into {timeout}: a shorter timeout, fewer attempts, a `deadline`, or pass the deadline down"),
+                format!(
+                    "make it fit into {timeout}: a shorter timeout, fewer attempts, a \
+                `deadline`, or pass the deadline down"
+                ),
             );
-            let finding = finding.at(edge_place(model, inner, "timeout"), format!("up to {spent}"));
-            Some(finding.at(edge_place(model, outer, "timeout"), format!("the caller waits {timeout}")))
+            let finding = finding.at(
+                edge_place(model, inner, "timeout"),
+                format!(
+                    "up to \
+            {spent}"
+                ),
+            );
+            Some(finding.at(
+                edge_place(model, outer, "timeout"),
+                format!(
+                    "the caller waits \
+            {timeout}"
+                ),
+            ))
         })
         .collect()
 }
@@ -97,7 +120,8 @@ fn patience_without_end(model: &Model, edge: EdgeId) -> Option<Fault> {
         "no timeout",
         format!("`{name}` waits without end"),
         format!(
-            "when {callee} hangs, each call holds its caller's memory, worker and connection for ever"
+            "when {callee} hangs, each call holds its caller's memory, worker and connection for \
+            ever"
         ),
         format!("add timeout = \"…\" from the measured p99.9 of {callee}"),
     );
@@ -165,7 +189,8 @@ fn multiplied_retries(model: &Model, tier: TierId) -> Option<Fault> {
     let (path, product) = model.steepest_path(tier);
     let retrying: Vec<EdgeId> =
         path.iter().copied().filter(|&edge| model.edge(edge).retry.attempts > 1).collect();
-    // Said once, at the tier where the product is complete: the last edge is itself one that retries.
+    // Said once, at the tier where the product is complete: the last edge is itself one that
+    // retries.
     if retrying.len() < 2 || path.last() != retrying.last() {
         return None;
     }
@@ -176,7 +201,8 @@ fn multiplied_retries(model: &Model, tier: TierId) -> Option<Fault> {
         "one layer retries",
         format!("{} layers retry on the way {}", retrying.len(), model.path_text(&path)),
         format!(
-            "{} = {product} attempts reach {} for one request when it fails: {} in a full outage{}",
+            "{} = {product} attempts reach {} for one request when it fails: {} in a full \
+            outage{}",
             factors.join(" x "),
             model.names.tier_name(tier),
             rate_text(worst),
@@ -220,7 +246,8 @@ fn short_capacity(model: &Model, tier: TierId) -> Option<Fault> {
         "vulnerable",
         format!("retries alone can keep {name} down"),
         format!(
-            "it can do {} and gets {}, but {} once every attempt fails: a short trigger can start an outage that stays",
+            "it can do {} and gets {}, but {} once every attempt fails: a short trigger can \
+            start an outage that stays",
             rate_text(capacity),
             rate_text(normal),
             rate_text(worst)
@@ -250,7 +277,8 @@ fn unbounded_queue(model: &Model, tier: TierId) -> Option<Fault> {
         "under overload everyone waits longer than anyone will wait, and only the dead are served"
             .into(),
         format!(
-            "write queue.fifo = {{ capacity = {:.0} }}: {wait} s of work at {} for each of {} replica{}",
+            "write queue.fifo = {{ capacity = {:.0} }}: {wait} s of work at {} for each of {} \
+            replica{}",
             per_replica.max(1.0),
             rate_text(capacity / f64::from(rule.replicas)),
             rule.replicas,
@@ -311,10 +339,12 @@ fn unkeyed_write(model: &Model, tier: TierId) -> Option<Fault> {
         "idempotency key",
         format!("writes of {name} are retried without an idempotency key"),
         format!(
-            "an attempt whose answer is lost has had its effect, and the retry has it again{numbers}"
+            "an attempt whose answer is lost has had its effect, and the retry has it \
+            again{numbers}"
         ),
         format!(
-            "write = {{ keyed = true, keep = \"{}\" }}: one key for each operation, re-sent on every attempt",
+            "write = {{ keyed = true, keep = \"{}\" }}: one key for each operation, re-sent on \
+            every attempt",
             write.keep
         ),
     );
@@ -395,7 +425,9 @@ fn deadline_not_passed(model: &Model) -> Option<Fault> {
     let mut finding = Fault::finding(
         "deadline passed down",
         format!("the deadline stays with the caller on {}", names.join(", ")),
-        "a callee that does not know it works on for callers that have left, and drops nothing before work".into(),
+        "a callee that does not know it works on for callers that have left, and drops nothing \
+        before work"
+            .into(),
         "add pass_deadline = true here, and min_remaining = \"50ms\" to the callee".into(),
     );
     finding = finding.at(edge_place(model, first, "timeout"), "");
@@ -416,10 +448,13 @@ fn no_ramp(model: &Model) -> Option<Fault> {
     let finding = Fault::finding(
         "admission ramp",
         "the playbook has no admission ramp".into(),
-        "if this outage stays, the way back is to limit admission and give it back step by step; one that was never \
+        "if this outage stays, the way back is to limit admission and give it back step by step; \
+        one that was never \
          rehearsed fails when it is needed"
             .into(),
-        "add a [[playbook]] with limit, and one with ramp = { … = { by = \"10%\", every = \"2m\", to = \"…/s\" } }".into(),
+        "add a [[playbook]] with limit, and one with ramp = { … = { by = \"10%\", every = \
+        \"2m\", to = \"…/s\" } }"
+            .into(),
     );
     Some(finding.at(model.place(path), ""))
 }

@@ -95,12 +95,14 @@ impl Model {
         sorted.into_iter().map(|n| TierId(n.index() as u16)).collect()
     }
 
-    /// Expected attempts [1/s] on each edge and at each tier in the normal state: nothing fails, caches as at the start.
+    /// Expected attempts [1/s] on each edge and at each tier in the normal state: nothing fails,
+    /// caches as at the start.
     pub fn normal_flow(&self) -> Flow {
         self.flow(|_| 1.0)
     }
 
-    /// The same when every call uses up all its attempts: the load of a full outage without budgets.
+    /// The same when every call uses up all its attempts: the load of a full outage without
+    /// budgets.
     pub fn worst_flow(&self) -> Flow {
         self.flow(|edge| f64::from(edge.retry.attempts))
     }
@@ -137,7 +139,8 @@ impl Model {
         flow
     }
 
-    /// Names of the tiers along the path on which attempts multiply most, from a client to `tier`, with the product.
+    /// Names of the tiers along the path on which attempts multiply most, from a client to `tier`,
+    /// with the product.
     pub fn steepest_path(&self, tier: TierId) -> (Vec<EdgeId>, u64) {
         let mut best: Vec<(Vec<EdgeId>, u64)> = vec![(Vec::new(), 1); self.tiers.len()];
         for caller in self.top_down() {
@@ -162,14 +165,16 @@ impl Model {
         tiers.map(|tier| self.names.tier_name(tier)).collect::<Vec<_>>().join(" -> ")
     }
 
-    /// Mean work of one attempt at a tier, over the mix of classes that reaches it in the normal state [s].
+    /// Mean work of one attempt at a tier, over the mix of classes that reaches it in the normal
+    /// state [s].
     pub fn mean_work(&self, tier: TierId) -> f64 {
         let weights = self.class_weights();
         let programs = &self.tier(tier).programs;
         programs.iter().zip(weights).map(|(program, weight)| program.expectation().0 * weight).sum()
     }
 
-    /// Attempts that a tier can finish, were it never to wait for a callee [1/s]; `None`: unlimited.
+    /// Attempts that a tier can finish, were it never to wait for a callee [1/s]; `None`:
+    /// unlimited.
     pub fn capacity(&self, tier: TierId) -> Option<f64> {
         let capacity = f64::from(self.tier(tier).servers()?) / self.mean_work(tier);
         capacity.is_finite().then_some(capacity)

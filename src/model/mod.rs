@@ -1,6 +1,8 @@
-//! The model: a TOML document made sound. Names have become indices, defaults are filled in, all faults are known.
+//! The model: a TOML document made sound. Names have become indices, defaults are filled in, all
+//! faults are known.
 //!
-//! [`Model::parse`] reads the whole file and gives either a model that can run or every fault of it.
+//! [`Model::parse`] reads the whole file and gives either a model that can run or every fault of
+//! it.
 
 mod assumptions;
 mod check;

@@ -1,5 +1,6 @@
-//! What a tier does with an attempt: work, calls one after the other or together, choices. Compiled from the nested
-//! steps of the file into a flat list of operations, so that an attempt remembers where it is by one number.
+//! What a tier does with an attempt: work, calls one after the other or together, choices. Compiled
+//! from the nested steps of the file into a flat list of operations, so that an attempt remembers
+//! where it is by one number.
 
 use crate::document::{EdgeId, Fault, Value};
 use crate::mechanism::work::Work;
@@ -185,7 +186,8 @@ impl Program {
                 Some((_, sum)) => *sum += reach,
                 None => calls.push((edge, reach)),
             };
-        // Jumps lead forward only, so one pass from left to right knows the probability of reaching each operation.
+        // Jumps lead forward only, so one pass from left to right knows the probability of reaching
+        // each operation.
         let mut reach = vec![0.0; self.ops.len() + 1];
         reach[0] = 1.0;
         for (index, op) in self.ops.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The settings of a run, the criteria of its verdict, and what is checked across tables: triggers against tiers, the
-//! playbook against tiers. Also what `--set` does to a file.
+//! The settings of a run, the criteria of its verdict, and what is checked across tables: triggers
+//! against tiers, the playbook against tiers. Also what `--set` does to a file.
 
 use super::tier::{MOST_REQUESTS, System};
 use super::{Tier, or};
@@ -95,7 +95,8 @@ impl Run {
     }
 }
 
-/// The shortest of 1 s, 10 s, 1 min … that makes at most 3,600 windows; a tenth of a second for runs below 10 s.
+/// The shortest of 1 s, 10 s, 1 min … that makes at most 3,600 windows; a tenth of a second for
+/// runs below 10 s.
 fn default_window(duration: Span) -> Span {
     let choices =
         [Span::from_millis(100), Span::from_secs(1), Span::from_secs(10), Span::from_secs(60)];
@@ -218,7 +219,13 @@ fn has_cache(list: &Value<'_>, system: &System, edge: EdgeId) -> bool {
         let name = system.names.edge_name(edge);
         let what = format!("there is no cache on the edge `{name}`");
         let why = "nothing would be flushed or warmed";
-        list.entry(&name).name_fault(&name, &what, why, "add cache = { keys = 10000 } to the edge");
+        list.entry(&name).name_fault(
+            &name,
+            &what,
+            why,
+            "add cache = { keys = 10000 } to the \
+        edge",
+        );
     }
     cached
 }
@@ -242,10 +249,12 @@ pub fn step(value: &Value<'_>, system: &System) -> Option<Step> {
     sound.then_some(step)
 }
 
-/// The text of a model with `path=value` settings written into it. Lines keep their numbers where a value is replaced.
+/// The text of a model with `path=value` settings written into it. Lines keep their numbers where a
+/// value is replaced.
 ///
-/// A value that is not TOML by itself is taken as a string, so that `tier.api.queue.fifo.capacity=10` and
-/// `tier.client.call.api.timeout=250ms` both do what they say.
+/// A value that is not TOML by itself is taken as a string, so that
+/// `tier.api.queue.fifo.capacity=10` and `tier.client.call.api.timeout=250ms` both do what they
+/// say.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the setting.

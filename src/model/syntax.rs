@@ -22,8 +22,12 @@ pub fn note(text: &str, errors: &[toml::de::Error], faults: &Faults) -> bool {
     }
     if let Some(opened) = opened {
         let what = "this bracket is never closed";
-        let cure =
-            if text[opened..].starts_with('[') { "close it with `]`" } else { "close it with `}`" };
+        let cure = if text[opened..].starts_with('[') {
+            "close it with `]`"
+        } else {
+            "close it with \
+            `}`"
+        };
         let why = "all that follows is taken for its contents";
         faults.add(Fault::new(what, why, cure).at(opened..opened + 1, ""));
     }

@@ -414,7 +414,13 @@ impl Reader<'_> {
             };
             let Some(section) = class.section() else { continue };
             if is_client {
-                let share = section.require("share", "add share = \"50%\"").and_then(|v| v.share());
+                let share = section
+                    .require(
+                        "share",
+                        "add share = \
+                \"50%\"",
+                    )
+                    .and_then(|v| v.share());
                 sound &= share.is_some();
                 shares.push((share.unwrap_or(0.0), index as u16));
             }

@@ -1,4 +1,5 @@
-//! Files that are either whole or not there: written beside their place under another name, then renamed.
+//! Files that are either whole or not there: written beside their place under another name, then
+//! renamed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -62,7 +63,8 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.committed {
-            // Nothing was asked for and nothing can be said: a draft that was never created is not there to remove.
+            // Nothing was asked for and nothing can be said: a draft that was never created is not
+            // there to remove.
             let _ = fs::remove_file(&self.draft);
         }
     }

@@ -1,7 +1,8 @@
 //! Parquet for analysis: `windows.parquet`, `edges.parquet`, and the attempts of a trace, streamed.
 //!
-//! Attempts go out in row groups as they come, so that memory does not grow with the run. Columns carry their unit as
-//! the last word. Why polars and not its parts: its reader is what the notebook uses, and one crate keeps both in step.
+//! Attempts go out in row groups as they come, so that memory does not grow with the run. Columns
+//! carry their unit as the last word. Why polars and not its parts: its reader is what the notebook
+//! uses, and one crate keeps both in step.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -62,7 +62,8 @@ pub struct ModelSummary {
 pub struct VerdictSummary {
     /// `stable`, `metastable`, `overloaded` or `undecided`.
     pub class: String,
-    /// From the end of the last trigger to the start of the first healthy stretch; null without one.
+    /// From the end of the last trigger to the start of the first healthy stretch; null without
+    /// one.
     pub recovery_time_s: Option<f64>,
     /// What a manager understands.
     pub sentence: String,
@@ -186,8 +187,10 @@ impl Summary {
 
     /// As JSON, with a line end.
     pub fn json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("a summary has nothing that JSON cannot say");
+        let mut text = serde_json::to_string_pretty(self).expect(
+            "a summary has nothing that JSON cannot \
+            say",
+        );
         text.push('\n');
         text
     }

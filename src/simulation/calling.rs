@@ -67,7 +67,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// `parent` calls along `edge`. The call may end at once, which its parent learns through [`Self::end_call`].
+    /// `parent` calls along `edge`. The call may end at once, which its parent learns through
+    /// [`Self::end_call`].
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
         let rule = self.model.edge(edge);
         let caller = &mut self.attempts[parent];
@@ -167,7 +168,8 @@ impl Simulation<'_> {
         self.start_clock(id, pool.clock == Clock::Attempt);
     }
 
-    /// Starts the caller's patience: with the attempt's own timeout, or with the deadline of the whole call alone.
+    /// Starts the caller's patience: with the attempt's own timeout, or with the deadline of the
+    /// whole call alone.
     fn start_clock(&mut self, id: Id, with_timeout: bool) {
         let Caller::Call(call) = self.attempts[id].caller else { return };
         let call = &self.calls[call];
@@ -199,7 +201,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// An attempt that waited for a connection has one; its caller may have left in the same instant.
+    /// An attempt that waited for a connection has one; its caller may have left in the same
+    /// instant.
     pub(super) fn connect(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         if !attempt.awaited() {
@@ -241,8 +244,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Gives the connection of a call back; the first waiter gets it, and departs by an event of its own, so that no
-    /// chain of answers and departures can grow with the length of the queue.
+    /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
+    /// its own, so that no chain of answers and departures can grow with the length of the queue.
     fn release_connection(&mut self, edge: EdgeId, replica: u32) {
         if self.model.edge(edge).pool.is_none() {
             return;

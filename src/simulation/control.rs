@@ -1,4 +1,5 @@
-//! What acts on the whole: windows that end, triggers that come and go, the operator and his playbook.
+//! What acts on the whole: windows that end, triggers that come and go, the operator and his
+//! playbook.
 
 use super::Simulation;
 use super::event::Event;
@@ -41,9 +42,10 @@ impl Simulation<'_> {
             let counts = &mut self.meter.tiers[tier.index()].counts;
             let mut limits =
                 state.stations.iter().map(|&index| self.stations[index as usize].servers.limit());
-            counts.servers = self.model.tier(tier).concurrency.and_then(|_| {
-                limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?)))
-            });
+            counts.servers =
+                self.model.tier(tier).concurrency.and_then(|_| {
+                    limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?)))
+                });
             counts.limit = state.limiter.map(|limiter| limiter.rate());
         }
         for (edge, meter) in self.edges.iter().zip(&mut self.meter.edges) {

@@ -2,7 +2,8 @@
 
 use crate::kernel::Id;
 
-/// A future event. Ids are checked against their generation when the event comes up; a stale one is ignored.
+/// A future event. Ids are checked against their generation when the event comes up; a stale one is
+/// ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source makes its next request.
@@ -41,7 +42,8 @@ pub enum Event {
     TriggerBegin(u16),
     /// A trigger ends.
     TriggerEnd(u16),
-    /// The rate limit of a tier rises by a step. The serial tells a ramp from one that has replaced it.
+    /// The rate limit of a tier rises by a step. The serial tells a ramp from one that has replaced
+    /// it.
     RampStep {
         /// Number of the tier.
         tier: u16,

@@ -1,8 +1,9 @@
 //! The simulation: the loop, and the one world that changes.
 //!
-//! Read `event` (what can happen), then this file (the loop), then `calling` (a call from its first attempt to its
-//! end, the caller's side), `serving` (an attempt from delivery to answer, the callee's side), `control` (windows,
-//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
+//! Read `event` (what can happen), then this file (the loop), then `calling` (a call from its first
+//! attempt to its end, the caller's side), `serving` (an attempt from delivery to answer, the
+//! callee's side), `control` (windows, triggers, operator). These say *what happens*; how much and
+//! whether is decided by mechanisms.
 
 mod calling;
 mod control;
@@ -46,8 +47,8 @@ pub struct Simulation<'m> {
     operator: Operator,
     meter: Meter,
     record: Record,
-    /// Stations at which a server has come free in this event. They serve their queue after it, so that no chain of
-    /// answers and starts can grow with the length of a queue.
+    /// Stations at which a server has come free in this event. They serve their queue after it, so
+    /// that no chain of answers and starts can grow with the length of a queue.
     freed: Vec<u32>,
     trace: Trace,
 }
@@ -77,7 +78,8 @@ impl Watch for () {}
 const TRACE_BATCH: usize = 131_072;
 
 impl<'m> Simulation<'m> {
-    /// A run of `model` from its start, with the given seed; `trace` is the share of user requests to be traced.
+    /// A run of `model` from its start, with the given seed; `trace` is the share of user requests
+    /// to be traced.
     pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
@@ -172,7 +174,8 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Every constant span of the model gets a lane, the most used first: timeouts, then immediate retries, then work.
+    /// Every constant span of the model gets a lane, the most used first: timeouts, then immediate
+    /// retries, then work.
     fn open_lanes(&mut self) {
         self.events.open_lane(Span::ZERO);
         let timeouts = self.model.edges.iter().filter_map(|edge| edge.patience.timeout);
@@ -280,8 +283,8 @@ impl<'m> Simulation<'m> {
         self.begin_request(source as u16, client, key, number);
     }
 
-    /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow answer to one
-    /// client shifts nobody else's draws.
+    /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow
+    /// answer to one client shifts nobody else's draws.
     fn ask(&mut self, source: u16, client: u32) {
         let run = &mut self.sources[usize::from(source)];
         let own = client - run.first_client;

@@ -19,7 +19,8 @@ impl Simulation<'_> {
         self.enter(id);
     }
 
-    /// An attempt is at the door of its callee: it has just come, or the outage that held it is over.
+    /// An attempt is at the door of its callee: it has just come, or the outage that held it is
+    /// over.
     pub(super) fn enter(&mut self, id: Id) {
         let now = self.now;
         let Some(attempt) = self.attempts.get_mut(id) else { return };
@@ -225,7 +226,8 @@ impl Simulation<'_> {
                     attempt.pending = count;
                     let edges = &program.together[usize::from(first)..][..usize::from(count)];
                     for (place, &edge) in edges.iter().enumerate() {
-                        // The second call to one callee is another operation, with draws of its own.
+                        // The second call to one callee is another operation, with draws of its
+                        // own.
                         let earlier = edges[..place].iter().filter(|e| **e == edge).count() as u64;
                         self.begin_call(id, edge, earlier << 16 | u64::from(step));
                     }
@@ -237,7 +239,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The length of a piece of work: a stored result is looked up instead; what was drawn at enqueue stays.
+    /// The length of a piece of work: a stored result is looked up instead; what was drawn at
+    /// enqueue stays.
     fn length_of_work(&mut self, id: Id, step: u16, number: u16) -> Span {
         let attempt = &self.attempts[id];
         let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
@@ -300,7 +303,8 @@ impl Simulation<'_> {
         counts.wasted_ns += alone_since.until(self.now).nanos();
     }
 
-    /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its worker.
+    /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
+    /// worker.
     fn waits_for_calls(&mut self, id: Id) -> bool {
         let attempt = &mut self.attempts[id];
         let asynchronous = self.model.tier(attempt.tier).asynchronous;
@@ -342,7 +346,8 @@ impl Simulation<'_> {
         self.meter.tiers[tier.index()].queue.add(1, left);
     }
 
-    /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for it.
+    /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for
+    /// it.
     pub(super) fn end_pause(&mut self, id: Id) {
         if self.attempts.get(id).is_some_and(|a| a.state == State::Calling && a.pending == 0) {
             self.resume(id);
@@ -492,7 +497,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Everything at a tier is lost: those who wait, those in service, those held. It is down until `until`.
+    /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
+    /// `until`.
     pub(super) fn restart(&mut self, tier: crate::document::TierId, until: Time) {
         self.drop_queue(tier);
         let at_work = |attempt: &Attempt| {
@@ -522,8 +528,8 @@ impl Simulation<'_> {
         self.tiers[tier.index()].down_until = until;
     }
 
-    /// When the first in the chain of callers, from this attempt's own up to the user, left; [`Time::NEVER`] while all
-    /// of them wait.
+    /// When the first in the chain of callers, from this attempt's own up to the user, left;
+    /// [`Time::NEVER`] while all of them wait.
     fn left_at(&self, id: Id) -> Time {
         let mut attempt = &self.attempts[id];
         let mut first = Time::NEVER;

@@ -1,8 +1,8 @@
 //! What lives in a run: attempts, calls, stations, and the state of every mechanism.
 //!
-//! A user request is an attempt at a client tier. It makes *calls*; a call makes attempts at its callee, one after the
-//! other; each of these may make calls of its own. An attempt belongs to two parties, its caller and its callee, and is
-//! freed when both are done with it.
+//! A user request is an attempt at a client tier. It makes *calls*; a call makes attempts at its
+//! callee, one after the other; each of these may make calls of its own. An attempt belongs to two
+//! parties, its caller and its callee, and is freed when both are done with it.
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Span, Time};
@@ -268,6 +268,7 @@ pub struct SourceRun {
     pub born: u64,
     /// The same by client, in a closed loop.
     pub turns: Vec<u32>,
-    /// Number of the first of its clients in a closed loop; those before it belong to other sources of the tier.
+    /// Number of the first of its clients in a closed loop; those before it belong to other sources
+    /// of the tier.
     pub first_client: u32,
 }

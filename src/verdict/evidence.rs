@@ -1,4 +1,5 @@
-//! What a verdict rests on: the figures at the end of the run, and the loop that sustains the bad state.
+//! What a verdict rests on: the figures at the end of the run, and the loop that sustains the bad
+//! state.
 
 use std::ops::Range;
 
@@ -118,7 +119,12 @@ impl Evidence {
         };
         let answered = percent(self.goodput_share);
         let demand = rate_text(self.demand_per_s);
-        let fed = self.sustaining_loop.as_ref().map_or(String::new(), |words| format!(": {words}"));
+        let fed = self.sustaining_loop.as_ref().map_or(String::new(), |words| {
+            format!(
+                ": \
+        {words}"
+            )
+        });
         match (ruling.class, ruling.recovery_time, ruling.doubt) {
             (Class::Stable, Some(recovery), _) if model.trigger_span().is_some() => format!(
                 "Stable: users are served again {}, and to the end ({answered} of {demand}).",
@@ -130,25 +136,36 @@ impl Evidence {
                     format!(" It had recovered {} and collapsed again.", after(recovery))
                 });
                 format!(
-                    "Metastable: the trigger is gone and users ask for {demand} as before, yet only {answered} are \
+                    "Metastable: the trigger is gone and users ask for {demand} as before, yet \
+                    only {answered} are \
                      answered in time{fed}. Without the trigger it would be {}.{relapse}",
                     percent(self.twin_goodput_share),
                 )
             }
             (Class::Overloaded, ..) => format!(
-                "Overloaded: only {answered} of the {demand} that users ask for are answered in time, {}{fed}.",
-                if model.trigger_span().is_some() { "and no better without the trigger" } else { "without any trigger" },
+                "Overloaded: only {answered} of the {demand} that users ask for are answered in \
+                time, {}{fed}.",
+                if model.trigger_span().is_some() {
+                    "and no better without the \
+                trigger"
+                } else {
+                    "without any trigger"
+                },
             ),
             (Class::Undecided, _, Some(Doubt::Draining(rest))) => format!(
-                "Undecided: {answered} of {demand} are answered in time, but the backlog shrinks; run at least {rest} \
+                "Undecided: {answered} of {demand} are answered in time, but the backlog \
+                shrinks; run at least {rest} \
                  longer to see the end."
             ),
             (Class::Undecided, _, Some(Doubt::LimitInForce)) => format!(
-                "Undecided: {answered} of {demand} are answered in time under a rate limit that the operator has not \
+                "Undecided: {answered} of {demand} are answered in time under a rate limit that \
+                the operator has not \
                  lifted by the end."
             ),
             (Class::Undecided, ..) => {
-                "Undecided: too little time or too few requests after the trigger to tell; run longer.".into()
+                "Undecided: too little time or too few requests after the trigger to tell; run \
+                longer."
+                    .into()
             }
         }
     }
@@ -191,7 +208,8 @@ fn worst_tier(model: &Model, record: &Record, windows: &Range<usize>) -> Option<
     worst.map(|(tier, _)| tier)
 }
 
-/// The edge whose retries add most to what the twin sends, or else the edge into the worst tier, with the loop in words.
+/// The edge whose retries add most to what the twin sends, or else the edge into the worst tier,
+/// with the loop in words.
 fn sustaining_loop(
     model: &Model,
     record: &Record,
@@ -296,7 +314,8 @@ fn stale_queue(
     Some((
         edge,
         format!(
-            "attempts wait {wait:.1} s at {name}, longer than the {timeout} for which their callers wait, so it works for callers that have left"
+            "attempts wait {wait:.1} s at {name}, longer than the {timeout} for which their \
+            callers wait, so it works for callers that have left"
         ),
     ))
 }

@@ -7,10 +7,11 @@
 //! | overloaded | the twin is ill too: the trigger is not to blame |
 //! | undecided | the run is too short to tell |
 //!
-//! *Healthy* is a stretch of time whose goodput is at least the criterion's share of its demand, less three standard
-//! deviations of a Poisson count (so that chance alone does not make ten requests a second ill). A stretch is as long
-//! as the criterion's hold, and longer where fewer than [`LEAST_REQUESTS`] would fall into it. Recovery is the start of
-//! the first healthy stretch after the trigger; it does not depend on the length of the run.
+//! *Healthy* is a stretch of time whose goodput is at least the criterion's share of its demand,
+//! less three standard deviations of a Poisson count (so that chance alone does not make ten
+//! requests a second ill). A stretch is as long as the criterion's hold, and longer where fewer
+//! than [`LEAST_REQUESTS`] would fall into it. Recovery is the start of the first healthy stretch
+//! after the trigger; it does not depend on the length of the run.
 //!
 //! Everything here is pure, and [`classify`] works on hand-written series.
 
@@ -202,8 +203,8 @@ fn last_stretch<'b>(beats: &'b [Beat], criteria: &Criteria) -> Option<&'b [Beat]
     (0..beats.len()).rev().map(|start| &beats[start..]).find(|stretch| suffices(stretch, criteria))
 }
 
-/// The start of the first healthy stretch. Its first window must be healthy by itself, so that a good end does not
-/// make up for a bad beginning.
+/// The start of the first healthy stretch. Its first window must be healthy by itself, so that a
+/// good end does not make up for a bad beginning.
 fn recovery(after: &[Beat], criteria: &Criteria) -> Option<Time> {
     let mut end = 0;
     for start in 0..after.len() {
@@ -221,8 +222,9 @@ fn recovery(after: &[Beat], criteria: &Criteria) -> Option<Time> {
     None
 }
 
-/// How much longer the backlog takes to drain at the pace of the last half, if it drains at all: by at least a
-/// twentieth from the third to the fourth quarter, and gone within twice the time seen so far.
+/// How much longer the backlog takes to drain at the pace of the last half, if it drains at all: by
+/// at least a twentieth from the third to the fourth quarter, and gone within twice the time seen
+/// so far.
 fn draining(after: &[Beat]) -> Option<Span> {
     let quarter = after.len() / 4;
     if quarter < 2 {
@@ -311,9 +313,8 @@ mod tests {
     fn a_backlog_that_drains_is_undecided_and_says_for_how_long() {
         let ruling =
             rule(&series(120, |s| if s < 10 { 100 } else { 0 }, |s| 2000.0 - 10.0 * s as f64));
-        assert!(
-            matches!(ruling.doubt, Some(Doubt::Draining(rest)) if (80..100).contains(&(rest.seconds() as u64)))
-        );
+        assert!(matches!(ruling.doubt, Some(Doubt::Draining(rest)) if (80.0..100.0)
+                .contains(&rest.seconds())));
     }
 
     #[test]

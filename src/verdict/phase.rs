@@ -19,7 +19,8 @@ pub struct Phase {
     pub to: Time,
 }
 
-/// The phases that have at least one whole window. `end` is the last minute, or the last tenth of a shorter run.
+/// The phases that have at least one whole window. `end` is the last minute, or the last tenth of a
+/// shorter run.
 pub fn phases(model: &Model, record: &Record) -> Vec<Phase> {
     let (Some(first), Some(last)) = (record.windows.first(), record.windows.last()) else {
         return Vec::new();

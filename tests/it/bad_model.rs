@@ -1,7 +1,8 @@
-//! Bad models: each file of `bad_models/` has one fault (or as many as its name says), and the marks `# <- here` stand
-//! on the lines where the reader must show them.
+//! Bad models: each file of `bad_models/` has one fault (or as many as its name says), and the
+//! marks `# <- here` stand on the lines where the reader must show them.
 //!
-//! What an author reads is frozen as a snapshot per file; where and how many faults there are is asserted in code.
+//! What an author reads is frozen as a snapshot per file; where and how many faults there are is
+//! asserted in code.
 
 use std::path::{Path, PathBuf};
 
@@ -188,7 +189,8 @@ fn swapped(text: &str, one: usize, other: usize) -> String {
     order.map(|index| &text[tokens[index].clone()]).collect()
 }
 
-/// The text with the value of some `key = value` replaced; often still TOML, so that it reaches the reader.
+/// The text with the value of some `key = value` replaced; often still TOML, so that it reaches the
+/// reader.
 fn revalued(text: &str, which: usize, value: &str) -> String {
     let signs: Vec<usize> = text.match_indices("= ").map(|(at, _)| at + 2).collect();
     if signs.is_empty() {
@@ -201,14 +203,18 @@ fn revalued(text: &str, which: usize, value: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(3_000)
+    })]
 
     #[test]
     fn a_model_with_odd_values_is_read_without_panic(
         model in prop::sample::select(models()),
         changes in prop::collection::vec((any::<usize>(), prop::sample::select(&ODD[..])), 1..4),
     ) {
-        let text = changes.iter().fold(model, |text, (which, value)| revalued(&text, *which, value));
+        let change = |text: String, (which, value): &(usize, &str)| revalued(&text, *which, value);
+        let text = changes.iter().fold(model, change);
         read(&text);
     }
 

@@ -1,5 +1,5 @@
-//! Frozen digests of the shipped models, shortened. They claim nothing but that nothing has changed: whoever changes
-//! them must have meant to.
+//! Frozen digests of the shipped models, shortened. They claim nothing but that nothing has
+//! changed: whoever changes them must have meant to.
 
 use metastable::model::{Model, overridden};
 use metastable::simulation::Simulation;

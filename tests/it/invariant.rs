@@ -1,5 +1,5 @@
-//! What holds for every model, whatever its settings: property tests over random models, and the single cases in which
-//! one of these properties once failed.
+//! What holds for every model, whatever its settings: property tests over random models, and the
+//! single cases in which one of these properties once failed.
 
 mod case;
 mod property;

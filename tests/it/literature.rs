@@ -49,13 +49,15 @@ fn phase<'s>(summary: &'s Summary, name: &str) -> &'s metastable::output::summar
     summary.phases.iter().find(|phase| phase.name == name).unwrap()
 }
 
-/// 500/s x 100 ms = 50 in flight; 500/s x 1 s = 500 > 100, so exactly 100 are, and 100/s are completed.
+/// 500/s x 100 ms = 50 in flight; 500/s x 1 s = 500 > 100, so exactly 100 are, and 100/s are
+/// completed.
 #[test]
 fn a_slow_database_exhausts_the_pool_and_littles_law_says_when() {
     let (model, twins, summary) = as_expected("little_pool");
     let db = model.names.find_tier("db").unwrap();
     let record = &twins.record;
-    // From five seconds into the slow-down to its end: every window has all connections in use, all of the time.
+    // From five seconds into the slow-down to its end: every window has all connections in use, all
+    // of the time.
     let from = Time::ZERO + metastable::kernel::Span::from_secs(125);
     let to = Time::ZERO + metastable::kernel::Span::from_secs(360);
     for index in record.windows_between(from, to) {
@@ -67,7 +69,8 @@ fn a_slow_database_exhausts_the_pool_and_littles_law_says_when() {
     assert!((during.refused_pool_per_s.unwrap() - 400.0).abs() < 8.0);
 }
 
-/// Nested badly, the database works on for callers that have left; with a deadline passed down it does not.
+/// Nested badly, the database works on for callers that have left; with a deadline passed down it
+/// does not.
 #[test]
 fn a_deadline_passed_down_takes_the_work_for_nobody_away() {
     let (_, _, badly) = as_expected("orphan_work");
@@ -89,7 +92,8 @@ fn one_layer_of_three_attempts_makes_exactly_3() {
     assert_eq!(summary.tiers["db"].amplification, Some(3.0));
 }
 
-/// No token is there at the start, so retries are at most a tenth of the successes in every prefix of the run.
+/// No token is there at the start, so retries are at most a tenth of the successes in every prefix
+/// of the run.
 #[test]
 fn a_budget_holds_retries_to_a_tenth_of_the_successes() {
     let (_, twins, summary) = as_expected("amplification_budget");
@@ -105,8 +109,8 @@ fn a_budget_holds_retries_to_a_tenth_of_the_successes() {
     assert!(retries > 0 && phase(&summary, "during").tiers["db"].amplification.unwrap() <= 1.15);
 }
 
-/// At time t the queue holds 500 t and who arrives waits t/2. The last who is answered in time arrived at 4 s, and is
-/// answered at 6 s: from then on there is no goodput at all.
+/// At time t the queue holds 500 t and who arrives waits t/2. The last who is answered in time
+/// arrived at 4 s, and is answered at 6 s: from then on there is no goodput at all.
 #[test]
 fn an_unbounded_queue_serves_only_the_dead() {
     as_expected("overload_unbounded");

@@ -108,7 +108,8 @@ fn a1_poisson_arrivals_smear_the_edge() {
 fn a1_the_cures_and_what_is_none() {
     let backoff = |base| {
         format!(
-            "tier.client.call.api.backoff={{ exponential = {{ base = \"{base}\", jitter = \"full\" }} }}"
+            "tier.client.call.api.backoff={{ exponential = {{ base = \"{base}\", jitter = \
+            \"full\" }} }}"
         )
     };
     let variants = [
@@ -120,8 +121,9 @@ fn a1_the_cures_and_what_is_none() {
         ("skipped at the head", "tier.api.abandoned=skip".to_owned(), true),
     ];
     for (name, setting, stuck) in variants {
-        // Each call that starts has waited 175 ms and misses by a hair: so it is with the sheet's even arrivals. Under
-        // Poisson arrivals the wait varies, some calls make it, and the storm ends.
+        // Each call that starts has waited 175 ms and misses by a hair: so it is with the sheet's
+        // even arrivals. Under Poisson arrivals the wait varies, some calls make it, and the storm
+        // ends.
         let skips = setting.ends_with("skip");
         for arrivals in [EVEN, POISSON].into_iter().take(if skips { 1 } else { 2 }) {
             let share = stuck_share(&case(TIPPING, &[AT_START, arrivals, &setting]), 20);
@@ -143,8 +145,8 @@ fn a5_a_pool_that_waits_longer_than_the_user_serves_nobody_in_time() {
     assert_within("A5 goodput share, t > 40", goodput(&record, 40, 300), 0.0..=0.0);
     let errors = |row: &TierRow| row.refused[Reason::Pool as usize] > 0;
     let first = record.tiers[DB.index()].iter().position(errors).expect("errors come");
-    // The sheet says 150 s. That is when the first call to fail asks (its wait would be 150 x 10/50 = 30 s); its error
-    // comes when it has waited those 30 s.
+    // The sheet says 150 s. That is when the first call to fail asks (its wait would be 150 x 10/50
+    // = 30 s); its error comes when it has waited those 30 s.
     assert_within("A5 first acquisition error at", first as f64, 165.0..=190.0);
     let db = between(&record, DB, 180, 300);
     let refused = db.refused[Reason::Pool as usize] as f64;
@@ -207,7 +209,8 @@ fn a9_a_cap_on_the_backlog_or_long_jitter_completes() {
     let (all, last) = connected(5_000, &["tier.server.queue.fifo.capacity=400", fixed]);
     assert_eq!(all, 5_000);
     assert_within("A9 backlog of 400", last, 11.5..=13.5);
-    let jitter = "tier.client.call.server.backoff={ exponential = { base = \"1s\", cap = \"60s\", jitter = \"full\" } }";
+    let jitter = "tier.client.call.server.backoff={ exponential = { base = \"1s\", cap = \
+    \"60s\", jitter = \"full\" } }";
     let (all, last) = connected(5_000, &["run.duration=300s", jitter]);
     assert_eq!(all, 5_000);
     assert_within("A9 full jitter", last, 60.0..=200.0);
@@ -228,8 +231,8 @@ fn a10_a_cold_cache_stays_cold_when_late_answers_are_thrown_away() {
     assert_within("A10 a, hits", hit_share(&record, 60, 240), 0.02..=0.05);
     let db = between(&record, SERVER, 60, 240);
     assert_eq!(db.good, 0);
-    assert_within("A10 a, wasted share", db.wasted_s / db.worked_s, 1.0..=1.0);
-    assert_within("A10 a, worked", db.worked_s / 180.0, 29.9..=30.1);
+    assert_within("A10 a, wasted share", db.wasted_ns as f64 / db.worked_ns as f64, 1.0..=1.0);
+    assert_within("A10 a, worked", db.worked_ns as f64 / 180e9, 29.9..=30.1);
 }
 
 #[test]
@@ -318,9 +321,10 @@ fn l2_one_request_in_twenty_that_never_ends_leaves_a_fifth_served() {
 
 const SPIKE: &str = include_str!("literature_cases/spike_mitigations.toml");
 
-/// Both shares are counts of seeds, 60 here and 100 on the sheet: their difference may be 3.3 standard errors (99.9 %).
-/// Left out is "cancelling stale work" (0.17): the sheet does not say where it is cancelled. At the head of the queue
-/// about a third of the seeds stay down here, and none when it is interrupted at once.
+/// Both shares are counts of seeds, 60 here and 100 on the sheet: their difference may be 3.3
+/// standard errors (99.9 %). Left out is "cancelling stale work" (0.17): the sheet does not say
+/// where it is cancelled. At the head of the queue about a third of the seeds stay down here, and
+/// none when it is interrupted at once.
 #[test]
 fn l5_what_mends_a_storm_and_what_does_not() {
     let variants = [

@@ -1,7 +1,9 @@
-//! The notebook runs from its first cell to its last, and the Parquet files are read by polars and DuckDB in Python.
+//! The notebook runs from its first cell to its last, and the Parquet files are read by polars and
+//! DuckDB in Python.
 //!
-//! Needs a Python with what `notebooks/requirements.txt` lists: the one that `METASTABLE_PYTHON` names, or `python3`.
-//! Without one these tests say so and pass, unless `METASTABLE_PYTHON` is set: then it must do.
+//! Needs a Python with what `notebooks/requirements.txt` lists: the one that `METASTABLE_PYTHON`
+//! names, or `python3`. Without one these tests say so and pass, unless `METASTABLE_PYTHON` is set:
+//! then it must do.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,10 +1,12 @@
 //! Theory as judge: queueing systems whose answer is known in closed form, against the engine.
 //!
-//! The tolerance is the run's own 99.9 % interval by batch means, never a number that was read off the output; and the
-//! interval must be narrow, or the test could not fail. Formulas are pure functions, with their source beside them.
+//! The tolerance is the run's own 99.9 % interval by batch means, never a number that was read off
+//! the output; and the interval must be narrow, or the test could not fail. Formulas are pure
+//! functions, with their source beside them.
 //!
-//! Books: Kleinrock, *Queueing Systems* vol. 1 (1975); Gross, Shortle, Thompson & Harris, *Fundamentals of Queueing
-//! Theory*, 4th ed. (2008); Kelly, *Reversibility and Stochastic Networks* (1979).
+//! Books: Kleinrock, *Queueing Systems* vol. 1 (1975); Gross, Shortle, Thompson & Harris,
+//! *Fundamentals of Queueing Theory*, 4th ed. (2008); Kelly, *Reversibility and Stochastic
+//! Networks* (1979).
 
 mod flow;
 mod loss;
@@ -47,7 +49,8 @@ fn traced(text: &str, seed: u64) -> (Record, Vec<AttemptRow>) {
     (record, all.0)
 }
 
-/// One Poisson client and one tier: `windows` windows of `window_s` seconds, after one of them to warm up.
+/// One Poisson client and one tier: `windows` windows of `window_s` seconds, after one of them to
+/// warm up.
 fn station(arrivals: &str, windows: u32, window_s: u32, tier: &str) -> String {
     let duration = (windows + 1) * window_s;
     format!(

@@ -195,7 +195,13 @@ impl<'a> Source<'a> {
         let values = lines.iter().flat_map(|(_, _, line)| line).filter_map(|(_, value)| *value);
         let scale = Scale::log(values, 0.0);
         let names: Vec<&str> = clients.iter().map(|&c| self.model.names.tier_name(c)).collect();
-        let title = format!("response time of {}, from first attempt to outcome", names.join(", "));
+        let title = format!(
+            "response time of {}, from first attempt to outcome",
+            names.join(
+                ", \
+        "
+            )
+        );
         let mut chart = self.chart(title, "response time [s, ms, µs]", scale);
         chart.tick_text = |value, _| duration_text(value);
         with_lines(chart, lines.into())

@@ -33,7 +33,8 @@ fn attempts_held_by_an_outage_are_offered_once_and_in_the_window_in_which_they_c
     assert!(held.clone().count() == 10 && held.clone().all(|row| row.ended == at(2001)));
 }
 
-/// Four times the clients: the new ones are not the old ones, and have connections and budgets of their own.
+/// Four times the clients: the new ones are not the old ones, and have connections and budgets of
+/// their own.
 #[test]
 fn the_clients_that_a_surge_adds_to_a_closed_loop_have_pools_and_budgets_of_their_own() {
     let model = model(
@@ -127,7 +128,8 @@ fn a_paused_tier_does_not_go_on_when_its_callee_answers() {
         let model = model(&format!(
             "run = {{ duration = \"4s\", window = \"1s\" }}
              [tier.client]
-             arrivals.profile = [{{ at = \"0s\", rate = \"0/s\" }}, {{ at = \"900ms\", rate = \"0/s\" }},
+             arrivals.profile = [{{ at = \"0s\", rate = \"0/s\" }}, \
+             {{ at = \"900ms\", rate = \"0/s\" }},
                  {{ at = \"900ms\", rate = \"200/s\" }}, {{ at = \"999ms\", rate = \"200/s\" }},
                  {{ at = \"999ms\", rate = \"0/s\" }}]
              calls = [\"api\"]
@@ -171,7 +173,8 @@ fn a_tier_that_skips_the_abandoned_does_so_with_servers_free() {
     assert_eq!(sum.worked_ns, 0);
 }
 
-/// Twins differ by what the trigger does, and not by luck: the same attempt works equally long in both.
+/// Twins differ by what the trigger does, and not by luck: the same attempt works equally long in
+/// both.
 #[test]
 fn the_same_request_meets_the_same_fate_whatever_happens_to_others() {
     let text = |more: &str| {

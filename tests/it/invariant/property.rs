@@ -31,7 +31,8 @@ fn rows_are_sound(model: &Model, record: &Record) -> Result<(), TestCaseError> {
         prop_assert_eq!(rows.len(), record.windows.len());
         let sum = whole(record, tier);
         prop_assert!(sum.sojourn.count() >= sum.finished);
-        // Not so window by window: what an outage has held is let in after the window in which it came.
+        // Not so window by window: what an outage has held is let in after the window in which it
+        // came.
         prop_assert!(sum.admitted <= sum.offered);
     }
     for rows in &record.edges {
@@ -60,7 +61,8 @@ fn nothing_is_lost(
         let own = rows.iter().filter(|row| row.edge == edge);
         let under_way = own.clone().filter(|row| row.outcome.is_none()).count() as u64;
         let ended = sum.ok + sum.failed + sum.refused + sum.timed_out;
-        // An answer on its way back at the end of the run has an outcome that its caller has not seen yet.
+        // An answer on its way back at the end of the run has an outcome that its caller has not
+        // seen yet.
         let returning = own
             .clone()
             .filter(|row| row.ended == model.run.end() && row.outcome.is_some() && row.awaited)
@@ -119,7 +121,8 @@ fn everything_has_drained(model: &Model, record: &Record) -> Result<(), TestCase
     Ok(())
 }
 
-/// The instants of first attempts along the client's edges, by request, for requests of the base sources.
+/// The instants of first attempts along the client's edges, by request, for requests of the base
+/// sources.
 fn first_sent(model: &Model, rows: &[AttemptRow]) -> Vec<(u64, EdgeId, Time)> {
     let base = |row: &&AttemptRow| {
         row.attempt == 1
@@ -148,7 +151,10 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn every_request_and_attempt_is_accounted_for(random in random_model(false), seed in 1..1000u64) {
+    fn every_request_and_attempt_is_accounted_for(
+        random in random_model(false),
+        seed in 1..1000u64,
+    ) {
         let model = model(&random.text());
         let (record, rows) = traced(&model, seed);
         rows_are_sound(&model, &record)?;
@@ -157,7 +163,10 @@ proptest! {
     }
 
     #[test]
-    fn when_demand_ends_every_queue_pool_and_server_comes_free(random in random_model(true), seed in 1..1000u64) {
+    fn when_demand_ends_every_queue_pool_and_server_comes_free(
+        random in random_model(true),
+        seed in 1..1000u64,
+    ) {
         let model = model(&random.text());
         let (record, rows) = traced(&model, seed);
         nothing_is_lost(&model, &record, &rows)?;
@@ -165,7 +174,10 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_record(random in random_model(false), seed in 1..1000u64) {
+    fn the_same_seed_gives_the_same_record(
+        random in random_model(false),
+        seed in 1..1000u64,
+    ) {
         let model = model(&random.text());
         let (record, rows) = traced(&model, seed);
         let (again, rows_again) = traced(&model, seed);
@@ -173,7 +185,10 @@ proptest! {
     }
 
     #[test]
-    fn another_retry_rule_leaves_every_request_at_its_instant(random in random_model(false), seed in 1..1000u64) {
+    fn another_retry_rule_leaves_every_request_at_its_instant(
+        random in random_model(false),
+        seed in 1..1000u64,
+    ) {
         prop_assume!(is_open(&random));
         let uncached = random.without_caches();
         let plain = uncached.without_retries();
@@ -184,7 +199,10 @@ proptest! {
     }
 
     #[test]
-    fn a_trigger_leaves_the_base_requests_at_their_instants(random in random_model(false), seed in 1..1000u64) {
+    fn a_trigger_leaves_the_base_requests_at_their_instants(
+        random in random_model(false),
+        seed in 1..1000u64,
+    ) {
         prop_assume!(is_open(&random));
         let triggered = model(&random.without_caches().text());
         let calm = triggered.untriggered();

@@ -1,10 +1,12 @@
-//! Random model files: a client or two, up to four tiers in a random graph without cycles, and every mechanism that
-//! the file format has. The text is what the generator makes, so that a failing case is a model one can read and run.
+//! Random model files: a client or two, up to four tiers in a random graph without cycles, and
+//! every mechanism that the file format has. The text is what the generator makes, so that a
+//! failing case is a model one can read and run.
 
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// A random model as lines: what the property tests change is added or replaced before it is written out.
+/// A random model as lines: what the property tests change is added or replaced before it is
+/// written out.
 #[derive(Clone, Debug)]
 pub struct RandomModel {
     /// Length of the run [s].
@@ -33,8 +35,8 @@ impl RandomModel {
         )
     }
 
-    /// The same without caches, since a cached call makes no attempt that a trace would show; what acts on caches acts
-    /// on something else.
+    /// The same without caches, since a cached call makes no attempt that a trace would show; what
+    /// acts on caches acts on something else.
     pub fn without_caches(&self) -> RandomModel {
         let change = |text: &str| {
             let lines = text.lines().map(|line| match line {
@@ -113,7 +115,8 @@ fn tier_settings() -> BoxedStrategy<String> {
     parts.to_vec().prop_map(|lines| lines.join("\n")).boxed()
 }
 
-/// Settings of an edge. Where all is to drain every attempt has a timeout, so that none waits for ever.
+/// Settings of an edge. Where all is to drain every attempt has a timeout, so that none waits for
+/// ever.
 fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
     let timeout = choose(&["timeout = \"50ms\"", "timeout = \"300ms\"", "timeout = \"1s\""]);
     let timeout = if drains { timeout } else { prop_oneof![Just(String::new()), timeout].boxed() };
@@ -128,7 +131,8 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
     let cache = maybe(&[
         "cache = { keys = 50, start = \"cold\" }",
         "cache = { keys = 50, ttl = \"1s\", late = \"fill\", lookup.constant = \"2ms\" }",
-        "cache = { keys = 80, zipf = 1.0, uncacheable = \"20%\", start = \"30%\", in_process = true }",
+        "cache = { keys = 80, zipf = 1.0, uncacheable = \"20%\", start = \"30%\", in_process = \
+        true }",
     ]);
     let rest = [
         maybe(&["deadline = \"250ms\"", "deadline = \"2s\""]),
@@ -158,7 +162,8 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
         .boxed()
 }
 
-/// How a tier calls the tiers below it: one after the other, together, by choice, in steps around its work.
+/// How a tier calls the tiers below it: one after the other, together, by choice, in steps around
+/// its work.
 fn calls(below: Vec<String>, style: u8, work: &str) -> String {
     let quoted: Vec<String> = below.iter().map(|name| format!("\"{name}\"")).collect();
     let work_step = format!("{{ {work} }}");
@@ -174,7 +179,8 @@ fn calls(below: Vec<String>, style: u8, work: &str) -> String {
             quoted.join(", ")
         ),
         _ => format!(
-            "steps = [{{ choice = [{{ share = \"60%\", steps = [{}] }}, {{ share = \"40%\", steps = \
+            "steps = [{{ choice = [{{ share = \"60%\", steps = [{}] }}, {{ share = \"40%\", \
+            steps = \
              [{work_step}, {}] }}] }}]\n",
             call_steps.join(", "),
             call_steps[0]
@@ -240,7 +246,8 @@ fn events(count: usize) -> BoxedStrategy<Vec<Piece>> {
     prop::collection::vec((0..14u8, 0..100usize, 0..100usize, 0..6u8), 0..count).boxed()
 }
 
-/// What is drawn for one tier: settings, servers, work, style of calls, which tiers below, and their edges.
+/// What is drawn for one tier: settings, servers, work, style of calls, which tiers below, and
+/// their edges.
 type TierDraw = (String, String, String, u8, Vec<bool>, Vec<(String, bool)>);
 
 fn tier_draw(drains: bool) -> BoxedStrategy<TierDraw> {

@@ -12,8 +12,8 @@ fn counts(record: &Record, from_s: u64, to_s: u64) -> Vec<f64> {
     record.tiers[CLIENT.index()][windows].iter().map(|row| row.demand as f64).collect()
 }
 
-/// Variance over mean of counts, by 40 batches: 1 for a Poisson process. Cox & Lewis, *The Statistical Analysis of
-/// Series of Events* (1966), section 4.5.
+/// Variance over mean of counts, by 40 batches: 1 for a Poisson process. Cox & Lewis, *The
+/// Statistical Analysis of Series of Events* (1966), section 4.5.
 fn dispersion(counts: &[f64]) -> Vec<f64> {
     let batch = |counts: &[f64]| {
         let n = counts.len() as f64;
@@ -23,7 +23,8 @@ fn dispersion(counts: &[f64]) -> Vec<f64> {
     counts.chunks_exact(counts.len() / 40).map(batch).collect()
 }
 
-/// Superposed and thinned Poisson processes are Poisson. Kingman, *Poisson Processes* (1993), chapters 2 and 5.
+/// Superposed and thinned Poisson processes are Poisson. Kingman, *Poisson Processes* (1993),
+/// chapters 2 and 5.
 #[test]
 fn a_demand_trigger_gives_a_poisson_stream_of_its_rate_and_only_while_it_lasts() {
     for factor in [0.4, 1.7, 2.5] {
@@ -61,8 +62,9 @@ fn evenly_spaced_demand_has_no_dispersion() {
     assert!(demand.iter().all(|&count| count == 100.0), "{demand:?}");
 }
 
-/// Rate at which a bucket that holds one token lets in a Poisson stream [1/s]: after each, a token takes 1/rate to
-/// come, and the next arrival, without memory, 1/lambda more. Renewal theory; a dead-time counter of type I.
+/// Rate at which a bucket that holds one token lets in a Poisson stream [1/s]: after each, a token
+/// takes 1/rate to come, and the next arrival, without memory, 1/lambda more. Renewal theory; a
+/// dead-time counter of type I.
 fn dead_time_rate(lambda: f64, rate: f64) -> f64 {
     1.0 / (1.0 / rate + 1.0 / lambda)
 }
@@ -89,8 +91,8 @@ fn a_rate_limit_lets_in_its_rate_and_its_burst_and_no_more() {
     }
 }
 
-/// A demand that is the limit exactly, evenly spaced, is let in whole: what nanoseconds round off must cost nobody a
-/// token.
+/// A demand that is the limit exactly, evenly spaced, is let in whole: what nanoseconds round off
+/// must cost nobody a token.
 #[test]
 fn evenly_spaced_demand_at_the_limit_is_let_in() {
     for rate in [3, 7, 30, 60, 70, 90, 110] {

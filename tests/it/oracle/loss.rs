@@ -3,8 +3,9 @@
 use super::{API, by_window, judge, judge_within, run, share, station};
 use metastable::mechanism::outcome::Reason;
 
-/// Share lost by `c` servers without a queue under `a` Erlang. Erlang's B formula by its recursion, Gross et al., eq.
-/// 2.53; insensitive to the law of service (Sevastyanov 1957; Kelly, section 3.3).
+/// Share lost by `c` servers without a queue under `a` Erlang. Erlang's B formula by its recursion,
+/// Gross et al., eq. 2.53; insensitive to the law of service (Sevastyanov 1957; Kelly, section
+/// 3.3).
 pub fn erlang_b(c: u32, a: f64) -> f64 {
     (1..=c).fold(1.0, |blocked, servers| a * blocked / (f64::from(servers) + a * blocked))
 }
@@ -53,7 +54,8 @@ fn loss_without_a_queue_is_erlangs_and_depends_on_the_mean_of_service_alone() {
     }
 }
 
-/// A bulkhead of 10 without a queue at 20/s: what its reporter saw, and what he had expected (evenly spaced arrivals).
+/// A bulkhead of 10 without a queue at 20/s: what its reporter saw, and what he had expected
+/// (evenly spaced arrivals).
 #[test]
 fn a_bulkhead_rejects_what_erlang_says_and_nothing_when_arrivals_are_even() {
     let sheet = [

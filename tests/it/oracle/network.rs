@@ -30,9 +30,10 @@ fn sum(times: &Sparse) -> f64 {
     times.count() as f64 * times.mean_s().unwrap_or_default()
 }
 
-/// Burke: what leaves M/M/1 is Poisson, so the next station is M/M/1 again (Oper. Res. 4, 1956). The answer goes back
-/// through the first station, which is free for it unless it is at work (probability rho, by the arrival theorem), and
-/// then for the rest of that work, which is exponential again.
+/// Burke: what leaves M/M/1 is Poisson, so the next station is M/M/1 again (Oper. Res. 4, 1956).
+/// The answer goes back through the first station, which is free for it unless it is at work
+/// (probability rho, by the arrival theorem), and then for the rest of that work, which is
+/// exponential again.
 #[test]
 fn a_worker_that_does_not_wait_makes_a_tandem_of_independent_stations() {
     let (lambda, mu1, mu2) = (6.0, 10.0, 8.0);
@@ -48,8 +49,8 @@ fn a_worker_that_does_not_wait_makes_a_tandem_of_independent_stations() {
     judge("tandem, there and back", &both, theory);
 }
 
-/// A worker that waits for its callee serves for its own work and the callee's sojourn: M/G/1 with the sum of two
-/// exponentials of mean 30 and 40 ms, whose variance is the sum of theirs.
+/// A worker that waits for its callee serves for its own work and the callee's sojourn: M/G/1 with
+/// the sum of two exponentials of mean 30 and 40 ms, whose variance is the sum of theirs.
 #[test]
 fn a_worker_that_waits_serves_as_long_as_its_work_and_its_callee() {
     let api = "concurrency = 1\nwork.exponential = \"30ms\"";
@@ -62,21 +63,24 @@ fn a_worker_that_waits_serves_as_long_as_its_work_and_its_callee() {
     judge("held worker, utilisation", &busy, 0.7);
 }
 
-/// The same where the callee has a queue: whatever its sojourn is, it is held worker time, one for one.
+/// The same where the callee has a queue: whatever its sojourn is, it is held worker time, one for
+/// one.
 #[test]
 fn the_time_that_workers_are_held_is_their_work_and_the_sojourn_of_the_callee() {
     let api = "concurrency = 8\nwork.exponential = \"30ms\"\nqueue = \"none\"";
     let db = "concurrency = 3\nwork.exponential = \"40ms\"";
     let record = run(&tandem(80.0, 100, api, db), 33);
     let rows = record.tiers[API.index()].iter().zip(&record.tiers[DB.index()]);
-    let ratio: Vec<f64> =
-        rows.map(|(api, db)| api.busy_area / (api.worked_s + sum(&db.sojourn))).collect();
+    let ratio: Vec<f64> = rows
+        .map(|(api, db)| api.busy_area / (api.worked_ns as f64 / 1e9 + sum(&db.sojourn)))
+        .collect();
     judge("held = work + callee's sojourn", &ratio, 1.0);
     let lost = record.tier_sum(API, 0..40);
     assert!(share(lost.refused[Reason::QueueFull as usize], lost.offered) > 0.01);
 }
 
-/// A pool of c connections to a callee that serves all at once is M/M/c, the queue being the caller's.
+/// A pool of c connections to a callee that serves all at once is M/M/c, the queue being the
+/// caller's.
 #[test]
 fn a_pool_of_connections_waits_like_erlangs_queue() {
     let text = "run = { duration = \"41000s\", warmup = \"1000s\", window = \"1000s\" }
@@ -105,8 +109,9 @@ fn a_pool_of_connections_waits_like_erlangs_queue() {
     judge("Little, edge", &rows.map(held).collect::<Vec<_>>(), 1.0);
 }
 
-/// Little's law on an edge: calls in back-off are retries a second times the length of the back-off; connections in use
-/// are attempts a second times the way there, the service and the way back.
+/// Little's law on an edge: calls in back-off are retries a second times the length of the
+/// back-off; connections in use are attempts a second times the way there, the service and the way
+/// back.
 #[test]
 fn littles_law_holds_for_back_off_and_for_connections_over_a_network() {
     let text = "run = { duration = \"4100s\", warmup = \"100s\", window = \"100s\" }

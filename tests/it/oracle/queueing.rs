@@ -16,7 +16,8 @@ fn mm1_sojourn_beyond(lambda: f64, mu: f64, t: f64) -> f64 {
     (-(mu - lambda) * t).exp()
 }
 
-/// Probability of waiting in M/M/c with `a` Erlang offered. Erlang's C formula, Gross et al., eq. 2.38.
+/// Probability of waiting in M/M/c with `a` Erlang offered. Erlang's C formula, Gross et al., eq.
+/// 2.38.
 pub fn erlang_c(c: u32, a: f64) -> f64 {
     let blocked = super::loss::erlang_b(c, a);
     let rho = a / f64::from(c);
@@ -28,24 +29,27 @@ pub fn mmc_wait(c: u32, lambda: f64, mean_s: f64) -> f64 {
     erlang_c(c, lambda * mean_s) * mean_s / (f64::from(c) - lambda * mean_s)
 }
 
-/// Mean wait of M/G/1 [s], `cv` the coefficient of variation of service. Pollaczek and Khinchine; Kleinrock, eq. 5.65.
+/// Mean wait of M/G/1 [s], `cv` the coefficient of variation of service. Pollaczek and Khinchine;
+/// Kleinrock, eq. 5.65.
 pub fn mg1_wait(lambda: f64, mean_s: f64, cv: f64) -> f64 {
     lambda * mean_s * mean_s * (1.0 + cv * cv) / (2.0 * (1.0 - lambda * mean_s))
 }
 
-/// Mean square of the wait in M/M/1 under FIFO [s²]: zero with probability 1 - rho, else exponential. Kleinrock, 5.119.
+/// Mean square of the wait in M/M/1 under FIFO [s²]: zero with probability 1 - rho, else
+/// exponential. Kleinrock, 5.119.
 fn mm1_wait_square_fifo(lambda: f64, mu: f64) -> f64 {
     lambda / mu * 2.0 / (mu - lambda).powi(2)
 }
 
-/// The same under LIFO without pre-emption: E W²(LIFO) = E W²(FIFO) / (1 - rho). Takács, *Delay distributions for one
-/// line with Poisson input, general holding times, and various orders of service*, Bell Syst. Tech. J. 42 (1963).
+/// The same under LIFO without pre-emption: E W²(LIFO) = E W²(FIFO) / (1 - rho). Takács, *Delay
+/// distributions for one line with Poisson input, general holding times, and various orders of
+/// service*, Bell Syst. Tech. J. 42 (1963).
 fn mm1_wait_square_lifo(lambda: f64, mu: f64) -> f64 {
     mm1_wait_square_fifo(lambda, mu) / (1.0 - lambda / mu)
 }
 
-/// Throughput of M/M/1//N [1/s]: N machines that run for `think_s` and are mended one at a time in `mean_s`.
-/// Gross et al., section 2.8 (finite-source queues).
+/// Throughput of M/M/1//N [1/s]: N machines that run for `think_s` and are mended one at a time in
+/// `mean_s`. Gross et al., section 2.8 (finite-source queues).
 fn repairman_throughput(machines: u32, think_s: f64, mean_s: f64) -> f64 {
     let mut weight = 1.0;
     let mut total = 1.0;
@@ -112,8 +116,9 @@ fn the_share_that_waits_for_one_of_several_servers_is_erlangs() {
     }
 }
 
-/// A Poisson stream dealt out at random is as many independent Poisson streams; dealt out in turn, each replica sees
-/// gaps that are sums of `n` exponentials, and waits less; from one queue, it is M/M/c.
+/// A Poisson stream dealt out at random is as many independent Poisson streams; dealt out in turn,
+/// each replica sees gaps that are sums of `n` exponentials, and waits less; from one queue, it is
+/// M/M/c.
 #[test]
 fn replicas_wait_as_their_balance_says() {
     let tier = |balance: &str| {
@@ -130,15 +135,17 @@ fn replicas_wait_as_their_balance_says() {
     judge("4 x E4/M/1, in turn", &waits("round-robin"), erlang_m1_wait(4, 7.0, 10.0));
 }
 
-/// Mean wait of G/M/1 whose gaps are Erlang with `stages` [s]: sigma / (mu (1 - sigma)), where sigma in (0, 1) solves
-/// sigma = A*(mu - mu sigma) for the transform A* of the gaps. Kleinrock, section 6.4.
+/// Mean wait of G/M/1 whose gaps are Erlang with `stages` [s]: sigma / (mu (1 - sigma)), where
+/// sigma in (0, 1) solves sigma = A*(mu - mu sigma) for the transform A* of the gaps. Kleinrock,
+/// section 6.4.
 fn erlang_m1_wait(stages: i32, lambda: f64, mu: f64) -> f64 {
     let rate = f64::from(stages) * lambda;
     let sigma = (0..1_000).fold(0.5, |sigma, _| (rate / (rate + mu - mu * sigma)).powi(stages));
     sigma / (mu * (1.0 - sigma))
 }
 
-/// Arrivals that do not look ahead see time averages. Wolff, *Poisson arrivals see time averages*, Oper. Res. 30 (1982).
+/// Arrivals that do not look ahead see time averages. Wolff, *Poisson arrivals see time averages*,
+/// Oper. Res. 30 (1982).
 #[test]
 fn poisson_arrivals_see_time_averages() {
     let tier = "concurrency = 1\nwork.lognormal = { mean = \"100ms\", cv = 2.0 }";
@@ -151,7 +158,8 @@ fn poisson_arrivals_see_time_averages() {
     judge("PASTA, P(wait) = rho", &by_window(&record, API, waits), 0.6);
 }
 
-/// The contrary: evenly spaced arrivals at a constant service never see it busy, however busy it is.
+/// The contrary: evenly spaced arrivals at a constant service never see it busy, however busy it
+/// is.
 #[test]
 fn evenly_spaced_arrivals_do_not_see_time_averages() {
     let tier = "concurrency = 1\nwork.constant = \"90ms\"";
@@ -215,8 +223,8 @@ fn a_closed_loop_is_the_problem_of_the_machine_repairman() {
     }
 }
 
-/// Little, *A proof for the queuing formula L = λW*, Oper. Res. 9 (1961). Window by window both sides differ only by
-/// those who are under way at its borders.
+/// Little, *A proof for the queuing formula L = λW*, Oper. Res. 9 (1961). Window by window both
+/// sides differ only by those who are under way at its borders.
 #[test]
 fn littles_law_holds_for_the_tier_its_queue_its_servers_and_the_client() {
     let tier = "concurrency = 3\nwork.exponential = \"100ms\"\nqueue.fifo = { capacity = 10 }";
@@ -228,7 +236,7 @@ fn littles_law_holds_for_the_tier_its_queue_its_servers_and_the_client() {
     judge("Little, tier", &gap, 1.0);
     let gap = by_window(&record, API, |row| row.queue_area / sum(&row.wait));
     judge("Little, queue", &gap, 1.0);
-    let gap = by_window(&record, API, |row| row.busy_area / row.worked_s);
+    let gap = by_window(&record, API, |row| row.busy_area * 1e9 / row.worked_ns as f64);
     judge("Little, servers", &gap, 1.0);
     let gap = by_window(&record, CLIENT, |row| row.in_flight_area / sum(&row.sojourn));
     judge("Little, client", &gap, 1.0);

@@ -5,19 +5,21 @@ use metastable::document::{EdgeId, TierId};
 use metastable::kernel::{Span, Time};
 use metastable::measure::{Record, TierRow};
 
-/// Attempts of a call whose attempts fail independently with probability `p`, `most` of them at most.
+/// Attempts of a call whose attempts fail independently with probability `p`, `most` of them at
+/// most.
 fn attempts(p: f64, most: i32) -> f64 {
     (0..most).map(|failed| p.powi(failed)).sum()
 }
 
-/// Calls that reach the last of `layers` callers in a row for one request: a layer fails when all its attempts have.
-/// The product of Σ pⁿ over the layers, p raised to the power `most` from each to the next above.
+/// Calls that reach the last of `layers` callers in a row for one request: a layer fails when all
+/// its attempts have. The product of Σ pⁿ over the layers, p raised to the power `most` from each
+/// to the next above.
 fn nested(p: f64, most: i32, layers: u32) -> f64 {
     (0..layers).map(|layer| attempts(p.powi(most.pow(layer)), most)).product()
 }
 
-/// P(b1 + b2 < limit) for b1 uniform below `first` and b2 uniform below `second`, `limit` at most the smaller: the area
-/// of a triangle in a rectangle.
+/// P(b1 + b2 < limit) for b1 uniform below `first` and b2 uniform below `second`, `limit` at most
+/// the smaller: the area of a triangle in a rectangle.
 fn both_below(limit: f64, first: f64, second: f64) -> f64 {
     limit * limit / 2.0 / (first * second)
 }
@@ -78,7 +80,8 @@ fn retries_of_three_layers_multiply() {
     }
 }
 
-/// Instant failures reach each tier in the same instant, so a total outage multiplies exactly, window by window.
+/// Instant failures reach each tier in the same instant, so a total outage multiplies exactly,
+/// window by window.
 #[test]
 fn in_a_total_outage_four_attempts_on_three_layers_are_sixty_four() {
     let record = run(&layers("attempts = 4", "100%", 40), 42);
@@ -186,8 +189,8 @@ fn three_retries_multiply_the_load_by_the_geometric_sum() {
     }
 }
 
-/// A budget of a tenth of successes: at p = 0.5 half of the attempts succeed and pay for a tenth of themselves, so the
-/// load is x with x = 1 + 0.05 x; at most that, and the initial tokens.
+/// A budget of a tenth of successes: at p = 0.5 half of the attempts succeed and pay for a tenth of
+/// themselves, so the load is x with x = 1 + 0.05 x; at most that, and the initial tokens.
 #[test]
 fn a_budget_pays_a_tenth_of_what_succeeds() {
     let text = "run = { duration = \"400s\", window = \"10s\" }
