@@ -272,8 +272,9 @@ pub fn overridden(text: &str, settings: &[String]) -> Result<String, String> {
             item =
                 descend(item, part).ok_or_else(|| format!("`{path}` leads nowhere at `{part}`"))?;
         }
-        // An element of `[[trigger]]` cannot become a value; it would vanish from the text.
-        if item.is_table() || item.is_array_of_tables() {
+        // What has a [header] cannot become a value; it would vanish from the text. `queue.fifo = …` can.
+        let has_header = item.as_table().is_some_and(|table| !table.is_dotted());
+        if has_header || item.is_array_of_tables() {
             return Err(format!("`{path}` is a table; set the values in it"));
         }
         let decor = item.as_value().map(|old| old.decor().clone());
@@ -314,6 +315,10 @@ mod tests {
         assert_eq!(set("tier.api.queue.fifo.capacity=7"), text.replace("= 5", "= 7"));
         assert_eq!(set("run.duration=1m"), text.replace("10m", "1m"));
         assert!(set("tier.api.work.constant=5ms").contains("constant = \"5ms\""));
+        assert_eq!(
+            set("tier.api.queue=none"),
+            text.replace("queue.fifo = { capacity = 5 }", "queue = \"none\"")
+        );
     }
 
     #[test]
