@@ -108,8 +108,7 @@ fn a1_poisson_arrivals_smear_the_edge() {
 fn a1_the_cures_and_what_is_none() {
     let backoff = |base| {
         format!(
-            "tier.client.call.api.backoff={{ exponential = {{ base = \"{base}\", jitter = \
-            \"full\" }} }}"
+            "tier.client.call.api.backoff.exponential={{ base = \"{base}\", jitter = \"full\" }}"
         )
     };
     let variants = [
@@ -209,8 +208,8 @@ fn a9_a_cap_on_the_backlog_or_long_jitter_completes() {
     let (all, last) = connected(5_000, &["tier.server.queue.fifo.capacity=400", fixed]);
     assert_eq!(all, 5_000);
     assert_within("A9 backlog of 400", last, 11.5..=13.5);
-    let jitter = "tier.client.call.server.backoff={ exponential = { base = \"1s\", cap = \
-    \"60s\", jitter = \"full\" } }";
+    let jitter = "tier.client.call.server.backoff.exponential=\
+        { base = \"1s\", cap = \"60s\", jitter = \"full\" }";
     let (all, last) = connected(5_000, &["run.duration=300s", jitter]);
     assert_eq!(all, 5_000);
     assert_within("A9 full jitter", last, 60.0..=200.0);

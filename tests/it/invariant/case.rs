@@ -128,8 +128,8 @@ fn a_paused_tier_does_not_go_on_when_its_callee_answers() {
         let model = model(&format!(
             "run = {{ duration = \"4s\", window = \"1s\" }}
              [tier.client]
-             arrivals.profile = [{{ at = \"0s\", rate = \"0/s\" }}, \
-             {{ at = \"900ms\", rate = \"0/s\" }},
+             arrivals.profile = [
+                 {{ at = \"0s\", rate = \"0/s\" }}, {{ at = \"900ms\", rate = \"0/s\" }},
                  {{ at = \"900ms\", rate = \"200/s\" }}, {{ at = \"999ms\", rate = \"200/s\" }},
                  {{ at = \"999ms\", rate = \"0/s\" }}]
              calls = [\"api\"]

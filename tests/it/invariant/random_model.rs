@@ -131,8 +131,8 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
     let cache = maybe(&[
         "cache = { keys = 50, start = \"cold\" }",
         "cache = { keys = 50, ttl = \"1s\", late = \"fill\", lookup.constant = \"2ms\" }",
-        "cache = { keys = 80, zipf = 1.0, uncacheable = \"20%\", start = \"30%\", in_process = \
-        true }",
+        "cache = { keys = 80, zipf = 1.0, uncacheable = \"20%\", start = \"30%\", \
+         in_process = true }",
     ]);
     let rest = [
         maybe(&["deadline = \"250ms\"", "deadline = \"2s\""]),
@@ -179,8 +179,8 @@ fn calls(below: Vec<String>, style: u8, work: &str) -> String {
             quoted.join(", ")
         ),
         _ => format!(
-            "steps = [{{ choice = [{{ share = \"60%\", steps = [{}] }}, {{ share = \"40%\", \
-            steps = \
+            "steps = [{{ choice = [{{ share = \"60%\", steps = [{}] }}, \
+             {{ share = \"40%\", steps = \
              [{work_step}, {}] }}] }}]\n",
             call_steps.join(", "),
             call_steps[0]
@@ -276,7 +276,8 @@ pub fn random_model(drains: bool) -> BoxedStrategy<RandomModel> {
     )
         .prop_map(move |(tiers, arrivals, classes, entry, triggers, playbook)| {
             let mut model = RandomModel {
-                duration_s: if drains { 60 } else { 8 },
+                // Nested retries leave up to some 10,000 attempts to one server of 100 ms.
+                duration_s: if drains { 7_000 } else { 8 },
                 system: String::new(),
                 triggers: String::new(),
                 playbook: String::new(),
