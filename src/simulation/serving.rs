@@ -288,19 +288,21 @@ impl Simulation<'_> {
             return self.events.push_after(self.now, put_off, Event::WorkEnd(id));
         }
         attempt.state = State::Running;
-        attempt.work = Span::ZERO;
         self.note_work(id);
+        self.attempts[id].work = Span::ZERO;
         self.proceed(id);
     }
 
-    /// Counts the work that ends now. What was done after somebody up the chain had left is wasted.
+    /// Counts the work that ends now: its length, without pauses on the way. What was done after somebody up the chain
+    /// had left is wasted.
     fn note_work(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (tier, began) = (attempt.tier.index(), attempt.work_began);
         let alone_since = began.max(self.left_at(id));
         let counts = &mut self.meter.tiers[tier].counts;
-        counts.worked_ns += self.now.since(began).nanos();
-        counts.wasted_ns += alone_since.until(self.now).nanos();
+        let worked = self.now.since(began).min(attempt.work);
+        counts.worked_s += worked.seconds();
+        counts.wasted_s += alone_since.until(self.now).min(worked).seconds();
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its

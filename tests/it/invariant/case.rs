@@ -209,3 +209,26 @@ fn the_same_request_meets_the_same_fate_whatever_happens_to_others() {
     assert_eq!(base, fates(&text(trigger)));
     assert_eq!(base, fates(&limited));
 }
+
+/// Work that a pause interrupts is as long as any other.
+#[test]
+fn a_pause_is_no_work() {
+    let model = model(
+        "run = { duration = \"30s\", window = \"1s\" }
+         [tier.client]
+         arrivals.even = \"50/s\"
+         [tier.client.call.api]
+         timeout = \"5s\"
+         [tier.api]
+         concurrency = 10
+         work.constant = \"100ms\"
+         [[trigger]]
+         at = \"10s\"
+         lasts = \"10s\"
+         pause = [\"api\"]",
+    );
+    let (record, _) = traced(&model, 1);
+    let sum = record.tier_sum(TierId(1), 0..30);
+    assert!((sum.worked_s - 0.1 * sum.finished as f64).abs() < 1e-6, "{}", sum.worked_s);
+    assert!(sum.wasted_s > 1.0 && sum.wasted_s < sum.worked_s);
+}
