@@ -272,7 +272,8 @@ pub fn overridden(text: &str, settings: &[String]) -> Result<String, String> {
             item =
                 descend(item, part).ok_or_else(|| format!("`{path}` leads nowhere at `{part}`"))?;
         }
-        // What has a [header] cannot become a value; it would vanish from the text. `queue.fifo = …` can.
+        // What has a [header] cannot become a value; it would vanish from the text. `queue.fifo =
+        // …` can.
         let has_header = item.as_table().is_some_and(|table| !table.is_dotted());
         if has_header || item.is_array_of_tables() {
             return Err(format!("`{path}` is a table; set the values in it"));

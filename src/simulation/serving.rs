@@ -293,16 +293,16 @@ impl Simulation<'_> {
         self.proceed(id);
     }
 
-    /// Counts the work that ends now: its length, without pauses on the way. What was done after somebody up the chain
-    /// had left is wasted.
+    /// Counts the work that ends now: its length, without pauses on the way. What was done after
+    /// somebody up the chain had left is wasted.
     fn note_work(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (tier, began) = (attempt.tier.index(), attempt.work_began);
         let alone_since = began.max(self.left_at(id));
         let counts = &mut self.meter.tiers[tier].counts;
         let worked = self.now.since(began).min(attempt.work);
-        counts.worked_s += worked.seconds();
-        counts.wasted_s += alone_since.until(self.now).min(worked).seconds();
+        counts.worked_ns += worked.nanos();
+        counts.wasted_ns += alone_since.until(self.now).min(worked).nanos();
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
