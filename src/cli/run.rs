@@ -7,6 +7,7 @@ use super::progress::Progress;
 use super::{Ending, Format};
 use crate::experiment::{Twins, run_twins};
 use crate::measure::AttemptRow;
+use crate::model::Model;
 use crate::output::text::Style;
 use crate::output::{Summary, file, text};
 
@@ -57,7 +58,7 @@ impl Run {
         let twins = self.simulate(&loaded)?;
         let summary = Summary::of(model, &twins);
         if let Some(out) = &self.out {
-            write_files(out, &loaded, &twins, &summary)?;
+            write_files(out, model, &twins, &summary)?;
         }
         self.show(&loaded, &summary)?;
         Ok(self.ending(&summary))
@@ -161,21 +162,19 @@ impl Trace {
     }
 }
 
-fn write_files(
-    out: &Path,
-    loaded: &Loaded,
-    twins: &Twins,
-    summary: &Summary,
-) -> anyhow::Result<()> {
+/// Writes what this build can write.
+fn write_files(out: &Path, model: &Model, twins: &Twins, summary: &Summary) -> anyhow::Result<()> {
     file::write(&out.join("summary.json"), summary.json().as_bytes())?;
     #[cfg(feature = "parquet")]
     {
         use crate::output::parquet;
-        parquet::write_windows(&out.join("windows.parquet"), &loaded.model, &twins.record)?;
-        parquet::write_edges(&out.join("edges.parquet"), &loaded.model, &twins.record)?;
+        parquet::write_windows(&out.join("windows.parquet"), model, &twins.record)?;
+        parquet::write_edges(&out.join("edges.parquet"), model, &twins.record)?;
     }
     #[cfg(feature = "plot")]
-    crate::output::plot::draw(&loaded.model, &twins.record, twins.twin.as_ref(), out)?;
+    crate::output::plot::draw(model, &twins.record, twins.twin.as_ref(), out)?;
+    #[cfg(not(any(feature = "parquet", feature = "plot")))]
+    let _ = (model, twins);
     Ok(())
 }
 

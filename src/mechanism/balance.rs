@@ -33,8 +33,8 @@ impl Balance {
     pub fn pick(self, turn: u64, key: Key, replicas: usize, load: impl Fn(usize) -> u32) -> usize {
         match self {
             _ if replicas == 1 => 0,
-            Balance::Shared => 0,
-            Balance::RoundRobin => (turn % replicas as u64) as usize,
+            // Which replica takes it from the shared queue matters for its pools and budgets alone.
+            Balance::Shared | Balance::RoundRobin => (turn % replicas as u64) as usize,
             Balance::Random => (key.unit(Purpose::Balance) * replicas as f64) as usize,
             Balance::LeastBusy => (0..replicas).min_by_key(|&replica| load(replica)).unwrap_or(0),
         }

@@ -7,6 +7,8 @@ use crate::document::Value;
 pub struct Servers {
     /// `None`: as many as come.
     limit: Option<u32>,
+    /// Those of them that are not lost.
+    able: Option<u32>,
     busy: u32,
 }
 
@@ -18,21 +20,31 @@ pub fn read(value: &Value<'_>) -> Option<Option<u32>> {
     value.whole(1, 10_000_000).map(|limit| Some(limit as u32))
 }
 
+/// How many of its `limit` servers replica number `replica` of `replicas` keeps when the share
+/// `lost` of all servers of the tier is gone. The loss is rounded once, over the whole tier: a third
+/// of three replicas with one server each is one replica, not a third of each, which would be all.
+pub fn kept(limit: u32, lost: f64, replica: usize, replicas: usize) -> u32 {
+    let all = u64::from(limit) * replicas as u64;
+    let kept = (all as f64 * (1.0 - lost)).round() as u64;
+    let up_to = |replicas_before: usize| kept * replicas_before as u64 / replicas as u64;
+    (up_to(replica + 1) - up_to(replica)) as u32
+}
+
 impl Servers {
     /// All free.
     pub fn new(limit: Option<u32>) -> Self {
-        Servers { limit, busy: 0 }
+        Servers { limit, able: limit, busy: 0 }
     }
 
-    /// True when one more may start while the share `lost` of all servers is gone. Those in service
-    /// go on.
+    /// Leaves so many able to serve; those in service go on.
+    pub fn keep(&mut self, able: Option<u32>) {
+        self.able = able;
+    }
+
+    /// True when one more may start.
     #[inline]
-    pub fn free(&self, lost: f64) -> bool {
-        match self.limit {
-            None => lost < 1.0,
-            Some(limit) if lost == 0.0 => self.busy < limit,
-            Some(limit) => f64::from(self.busy) + 1.0 <= f64::from(limit) * (1.0 - lost) + 1e-9,
-        }
+    pub fn free(&self) -> bool {
+        self.able.is_none_or(|able| self.busy < able)
     }
 
     /// Takes one.
@@ -52,6 +64,7 @@ impl Servers {
     pub fn grow(&mut self, limit: Option<u32>, times: u32) {
         let more = limit.map_or(0, |limit| limit.saturating_mul(times));
         self.limit = self.limit.map(|servers| servers.saturating_add(more));
+        self.able = self.able.map(|servers| servers.saturating_add(more));
     }
 
     /// Most in service at once; `None`: as many as come.
@@ -70,21 +83,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_the_servers_lost_leaves_half() {
-        let mut servers = Servers::new(Some(4));
+    fn a_station_serves_as_many_as_are_able() {
+        let mut servers = Servers::new(Some(2));
         servers.take();
-        assert!(servers.free(0.5));
+        assert!(servers.free());
+        servers.keep(Some(1));
+        assert!(!servers.free());
+        servers.keep(Some(2));
         servers.take();
-        assert!(!servers.free(0.5) && servers.free(0.0));
-        assert!(!Servers::new(None).free(1.0) && !Servers::new(Some(3)).free(1.0));
+        assert!(!servers.free() && Servers::new(None).free());
     }
 
     #[test]
-    fn a_third_lost_of_three_leaves_two() {
-        let mut servers = Servers::new(Some(3));
-        servers.take();
-        assert!(servers.free(1.0 / 3.0));
-        servers.take();
-        assert!(!servers.free(1.0 / 3.0));
+    fn a_loss_is_rounded_once_over_the_whole_tier() {
+        let all = |limit, lost, replicas: usize| -> Vec<u32> {
+            (0..replicas).map(|replica| kept(limit, lost, replica, replicas)).collect()
+        };
+        assert_eq!(all(1, 0.34, 3).iter().sum::<u32>(), 2);
+        assert_eq!(all(4, 0.5, 1), [2]);
+        assert_eq!(all(100, 0.25, 4), [75; 4]);
+        assert_eq!(all(3, 1.0, 2), [0, 0]);
+        assert_eq!(all(3, 0.0, 2), [3, 3]);
     }
 }

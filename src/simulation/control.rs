@@ -9,7 +9,7 @@ use crate::kernel::Time;
 use crate::measure::LogEntry;
 use crate::mechanism::admission::{Admission, Ramp};
 use crate::mechanism::balance::Balance;
-use crate::mechanism::concurrency::Servers;
+use crate::mechanism::concurrency::{Servers, kept};
 use crate::mechanism::playbook::{Action, Progress, Signals};
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::trigger::Lever;
@@ -216,6 +216,20 @@ impl Simulation<'_> {
         {
             trigger.lever.apply(&mut self.conditions);
         }
+        for tier in self.model.tier_ids() {
+            self.take_losses(tier);
+        }
+    }
+
+    /// Leaves each station the servers that are not lost.
+    fn take_losses(&mut self, tier: TierId) {
+        let lost = self.conditions.tier(tier).lost;
+        let stations = &self.tiers[tier.index()].stations;
+        for (replica, &index) in stations.iter().enumerate() {
+            let servers = &mut self.stations[index as usize].servers;
+            let able = servers.limit().map(|limit| kept(limit, lost, replica, stations.len()));
+            servers.keep(able);
+        }
     }
 
     /// Servers of a tier may have come free by other ways than an answer.
@@ -227,30 +241,25 @@ impl Simulation<'_> {
     pub(super) fn add_stations(&mut self, tier: TierId, replicas: u32) {
         let rule = self.model.tier(tier);
         let state = &mut self.tiers[tier.index()];
-        if rule.balance == Balance::Shared {
-            if let Some(&station) = state.stations.first() {
+        state.replicas += replicas;
+        let shared = rule.balance == Balance::Shared;
+        match state.stations.first() {
+            Some(&station) if shared => {
                 self.stations[station as usize].servers.grow(rule.concurrency, replicas);
-                return;
             }
-            let limit = rule.concurrency.map(|limit| limit.saturating_mul(replicas));
-            state.stations.push(self.stations.len() as u32);
-            self.stations.push(Station {
-                tier,
-                servers: Servers::new(limit),
-                waiting: Waiting::new(),
-            });
-            return;
+            _ => {
+                let (stations, times) = if shared { (1, replicas) } else { (replicas, 1) };
+                let limit = rule.concurrency.map(|limit| limit.saturating_mul(times));
+                for _ in 0..stations {
+                    state.stations.push(self.stations.len() as u32);
+                    let (servers, waiting) = (Servers::new(limit), Waiting::new());
+                    self.stations.push(Station { tier, servers, waiting });
+                }
+            }
         }
-        for _ in 0..replicas {
-            state.stations.push(self.stations.len() as u32);
-            self.stations.push(Station {
-                tier,
-                servers: Servers::new(rule.concurrency),
-                waiting: Waiting::new(),
-            });
-        }
-        let all = state.stations.len() as u32;
+        let all = state.replicas;
         self.grow_edges(tier, all);
+        self.take_losses(tier);
     }
 
     fn log(&mut self, what: String, operator: bool) {

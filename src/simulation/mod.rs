@@ -340,6 +340,7 @@ impl EdgeState {
 impl TierState {
     fn start(rule: &Tier) -> Self {
         TierState {
+            replicas: 0,
             stations: Vec::new(),
             turn: 0,
             limiter: rule.admission.map(|admission| admission.start(Time::ZERO)),

@@ -44,13 +44,13 @@ impl Simulation<'_> {
         if !awaited && rule.abandoned == Abandoned::Interrupt {
             return self.refuse(id, Reason::Left);
         }
-        let (turn, stations) = (state.turn, &state.stations);
+        let (turn, replicas, stations) = (state.turn, state.replicas as usize, &state.stations);
         state.turn += 1;
         let load = |replica: usize| {
             let station = &self.stations[stations[replica] as usize];
             station.servers.busy() + station.waiting.len() as u32
         };
-        let replica = rule.balance.pick(turn, key, stations.len(), load);
+        let replica = rule.balance.pick(turn, key, replicas, load);
         self.admit(id, replica as u32);
     }
 
@@ -79,12 +79,10 @@ impl Simulation<'_> {
         attempt.replica = replica;
         let tier = attempt.tier;
         let rule = self.model.tier(tier);
-        let index = self.tiers[tier.index()].stations[replica as usize];
+        let index = self.tiers[tier.index()].station(replica);
         let station = &self.stations[index as usize];
         let conditions = self.conditions.tier(tier);
-        let free = station.waiting.is_empty()
-            && !conditions.paused
-            && station.servers.free(conditions.lost);
+        let free = station.waiting.is_empty() && !conditions.paused && station.servers.free();
         if !free && !rule.queue.admits(station.waiting.len()) {
             return self.refuse(id, Reason::QueueFull);
         }
@@ -135,7 +133,7 @@ impl Simulation<'_> {
         let meter = &mut self.meter.tiers[attempt.tier.index()];
         meter.queue.add(-1, left);
         meter.in_flight.add(-1, left);
-        let index = self.tiers[attempt.tier.index()].stations[attempt.replica as usize];
+        let index = self.tiers[attempt.tier.index()].station(attempt.replica);
         let attempts = &self.attempts;
         self.stations[index as usize]
             .waiting
@@ -167,10 +165,7 @@ impl Simulation<'_> {
         loop {
             let conditions = self.conditions.tier(tier);
             let station = &mut self.stations[index as usize];
-            if conditions.paused
-                || station.waiting.is_empty()
-                || !station.servers.free(conditions.lost)
-            {
+            if conditions.paused || station.waiting.is_empty() || !station.servers.free() {
                 return;
             }
             let attempts = &self.attempts;
@@ -328,7 +323,7 @@ impl Simulation<'_> {
     pub(super) fn resume(&mut self, id: Id) {
         let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
-        let (tier, replica) = (attempt.tier, attempt.replica as usize);
+        let (tier, replica) = (attempt.tier, attempt.replica);
         let rule = self.model.tier(tier);
         if !rule.asynchronous || attempt.failed {
             if self.conditions.tier(tier).paused {
@@ -339,9 +334,9 @@ impl Simulation<'_> {
             return self.go_on(id);
         }
         attempt.state = State::Resuming;
-        let index = self.tiers[tier.index()].stations[replica];
+        let index = self.tiers[tier.index()].station(replica);
         let conditions = self.conditions.tier(tier);
-        if !conditions.paused && self.stations[index as usize].servers.free(conditions.lost) {
+        if !conditions.paused && self.stations[index as usize].servers.free() {
             return self.start(id, index);
         }
         self.stations[index as usize].waiting.push_resumed(id);
@@ -428,7 +423,7 @@ impl Simulation<'_> {
         }
         let (key, edge) = (attempt.key, attempt.edge);
         let network = &self.model.edge(edge).network;
-        if outcome == Outcome::Ok && network.loses_reply(key) {
+        if network.loses_reply(key) {
             self.attempts[id].state = State::Lost;
             return;
         }
@@ -445,7 +440,7 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         attempt.holds_server = false;
         let tier = attempt.tier.index();
-        let index = self.tiers[tier].stations[attempt.replica as usize];
+        let index = self.tiers[tier].station(attempt.replica);
         self.meter.tiers[tier].busy.add(-1, left);
         self.stations[index as usize].servers.release();
         self.freed.push(index);

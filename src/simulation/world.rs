@@ -220,7 +220,9 @@ pub struct Station {
 /// What changes at a tier.
 #[derive(Clone, Debug)]
 pub struct TierState {
-    /// Its stations.
+    /// Replicas, those added by the operator too.
+    pub replicas: u32,
+    /// Their stations: one each, or one for all where they share a queue.
     pub stations: Vec<u32>,
     /// Attempts distributed so far.
     pub turn: u64,
@@ -240,6 +242,14 @@ pub struct TierState {
     pub paused: Span,
     /// Writes done.
     pub ledger: Ledger,
+}
+
+impl TierState {
+    /// The station of a replica.
+    #[inline]
+    pub fn station(&self, replica: u32) -> u32 {
+        self.stations[(replica as usize).min(self.stations.len() - 1)]
+    }
 }
 
 /// What changes on an edge.

@@ -222,7 +222,7 @@ fn sustaining_loop(
     let row = |record: &Record, edge: EdgeId| record.edge_sum(edge, windows.clone());
     let retries = |record: &Record, edge: EdgeId| {
         let row = row(record, edge);
-        row.attempts.saturating_sub(row.calls - row.hits)
+        row.attempts.saturating_sub(row.sent_calls())
     };
     let added = |edge: EdgeId| {
         retries(record, edge).saturating_sub(twin.map_or(0, |twin| retries(twin, edge))) as f64
