@@ -202,6 +202,11 @@ fn revalued(text: &str, which: usize, value: &str) -> String {
     format!("{}{value} {}", &text[..start], &rest[end..])
 }
 
+/// Failures are reported, not written into the repository.
+fn many() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
