@@ -267,7 +267,6 @@ impl Reader<'_> {
         } else {
             server(section, programs)
         };
-        section.finish();
         self.refuse_idle_edges(id, tier.as_ref());
         tier
     }
@@ -298,6 +297,7 @@ impl Reader<'_> {
                 "give the work to a tier it calls",
             );
         }
+        let known = section.finish();
         let arrivals = arrivals??;
         if let (Some(value), Some(_)) = (&clients, arrivals.clients()) {
             value.key_fault(
@@ -309,7 +309,7 @@ impl Reader<'_> {
         self.refuse_absurd_demand(section, &arrivals);
         let (mix, programs) = (mix?, programs?);
         let idle = mix.iter().any(|(_, class)| programs[usize::from(*class)].ops.len() == 1);
-        if idle && !self.system.names.in_doubt(id) {
+        if idle && known && !self.system.names.in_doubt(id) {
             let place = section.get("calls").or(section.get("steps"));
             let place = place.map_or(section.place(), |value| value.place());
             let what = "the client calls nobody";
@@ -507,7 +507,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
             "write replicas = …",
         );
     }
-    if let (Some(value), Some(None)) = (&queue_value, &concurrency) {
+    if let (true, Some(value), Some(None)) = (section.finish(), &queue_value, &concurrency) {
         value.key_fault(
             "`queue` on a tier of unlimited concurrency",
             "everything is served at once, so nobody ever waits there",
