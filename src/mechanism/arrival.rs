@@ -33,7 +33,7 @@ pub enum Arrivals {
         /// Time between an answer and the next request.
         think: Distribution,
     },
-    /// At recorded instants.
+    /// At recorded instants; none at all where only triggers bring requests.
     Trace(Arc<[Time]>),
 }
 
@@ -93,7 +93,11 @@ pub enum Surge {
 impl Arrivals {
     /// Reads `arrivals.…`; `file` gives the text of a trace file by its path.
     pub fn read(value: &Value<'_>, file: &dyn Fn(&str) -> Result<String, String>) -> Option<Self> {
-        let (name, contents) = value.choice(&["poisson", "even", "profile", "closed", "trace"])?;
+        let names = ["poisson", "even", "profile", "closed", "trace", "none"];
+        let (name, contents) = value.choice(&names)?;
+        if name == "none" {
+            return Some(Arrivals::Trace([].into()));
+        }
         let Some(contents) = contents else {
             value.fault(
                 &format!("`{}` = \"{name}\" says no rate", value.path()),
@@ -206,6 +210,7 @@ impl Arrivals {
             Arrivals::Poisson(_) => "Poisson".into(),
             Arrivals::Even(_) => "evenly spaced".into(),
             Arrivals::Closed { clients, .. } => format!("a closed loop of {clients} clients"),
+            Arrivals::Trace(times) if times.is_empty() => "those of triggers alone".into(),
             Arrivals::Trace(times) => format!("a trace of {} requests", times.len()),
         }
     }

@@ -21,8 +21,9 @@ pub fn read(value: &Value<'_>) -> Option<Option<u32>> {
 }
 
 /// How many of its `limit` servers replica number `replica` of `replicas` keeps when the share
-/// `lost` of all servers of the tier is gone. The loss is rounded once, over the whole tier: a third
-/// of three replicas with one server each is one replica, not a third of each, which would be all.
+/// `lost` of all servers of the tier is gone. The loss is rounded once, over the whole tier: a
+/// third of three replicas with one server each is one replica, not a third of each, which would be
+/// all.
 pub fn kept(limit: u32, lost: f64, replica: usize, replicas: usize) -> u32 {
     let all = u64::from(limit) * replicas as u64;
     let kept = (all as f64 * (1.0 - lost)).round() as u64;

@@ -131,10 +131,10 @@ fn read_edge(caller: TierId, callee: TierId, section: &Section<'_>) -> Option<Ed
     let cache = optional(section, "cache", Cache::read);
     let optional_call = or(section, "optional", false, Value::flag);
     let fallback = optional(section, "fallback", Work::read);
-    section.finish();
-    if let (Some(value), Some(Some(_)), Some(false)) =
-        (section.get("fallback"), &fallback, optional_call)
-    {
+    let fallback_value = section.get("fallback");
+    // What seems to be missing may be there under a mistyped key, and that is told already.
+    let known = section.finish();
+    if let (true, Some(value), Some(false)) = (known, &fallback_value, optional_call) {
         value.key_fault(
             "`fallback` on a call that is not optional",
             "a required call that fails makes its caller fail, so the fallback would never run",
@@ -348,7 +348,7 @@ impl Reader<'_> {
                 "more than 1e12 cannot be simulated in any reasonable time",
                 "lower the rate, or run shorter",
             );
-        } else if requests <= 0.0 {
+        } else if requests <= 0.0 && !value.is_text() {
             let what = format!("nothing arrives in the {} of the run", run.duration);
             value.fault(&what, "there would be nothing to see", "begin earlier, or run longer");
         }

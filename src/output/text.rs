@@ -37,13 +37,16 @@ pub fn render(model: &Model, summary: &Summary, style: Style) -> String {
     page
 }
 
+/// A column of the page: its heading and how a figure is shown.
+type Shown = (&'static str, fn(&TierFigures) -> String);
+
 fn phase_table(model: &Model, phase: &PhaseSummary, style: Style) -> String {
     let title =
         format!("{} ({} to {})", capital(&phase.name), clock(phase.from_s), clock(phase.to_s));
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
-    let columns: [(&str, fn(&TierFigures) -> String); 9] = [
+    let columns: [Shown; 9] = [
         ("offered/s", |f| rate(f.offered_per_s)),
         ("goodput/s", |f| rate(f.goodput_per_s)),
         ("refused/s", |f| rate(f.refused_per_s)),

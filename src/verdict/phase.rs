@@ -42,7 +42,7 @@ pub fn phases(model: &Model, record: &Record) -> Vec<Phase> {
                 record.windows.get(windows.start)?,
                 windows.end.checked_sub(1).map(|i| record.windows[i])?,
             );
-            (!windows.is_empty()).then(|| Phase { name, windows, from: first.from, to: last.to })
+            (!windows.is_empty()).then_some(Phase { name, windows, from: first.from, to: last.to })
         })
         .collect()
 }

@@ -208,10 +208,7 @@ fn many() -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(3_000)
-    })]
+    #![proptest_config(many())]
 
     #[test]
     fn a_model_with_odd_values_is_read_without_panic(
