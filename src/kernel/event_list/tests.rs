@@ -1,0 +1,204 @@
+//! Tests of the event list against a binary heap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn nanos(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn drain<E: Copy>(list: &mut EventList<E>) -> Vec<(Time, E)> {
+    std::iter::from_fn(|| list.pop_before(Time::NEVER)).collect()
+}
+
+#[test]
+fn equal_times_leave_in_order_of_entry_across_wheel_and_lanes() {
+    let mut list = EventList::new();
+    list.open_lane(Span::from_nanos(5));
+    list.push(nanos(5), 'a');
+    list.push_after(Time::ZERO, Span::from_nanos(5), 'b');
+    list.push(nanos(5), 'c');
+    list.push_after(Time::ZERO, Span::from_nanos(5), 'd');
+    let order: String = drain(&mut list).into_iter().map(|(_, event)| event).collect();
+    assert_eq!(order, "abcd");
+}
+
+#[test]
+fn an_event_at_the_end_stays_in_the_list() {
+    let mut list = EventList::new();
+    list.push(nanos(9), ());
+    assert_eq!(list.pop_before(nanos(9)), None);
+    assert_eq!(list.len(), 1);
+    assert_eq!(list.pop_before(nanos(10)), Some((nanos(9), ())));
+    assert!(list.is_empty());
+}
+
+#[test]
+fn after_a_vain_look_an_earlier_event_may_still_come() {
+    let mut list = EventList::new();
+    (0..200).for_each(|number| list.push(nanos(1_000_000 + number), number));
+    assert_eq!(list.pop_before(nanos(999_999)), None);
+    list.push(nanos(999_999), 1_000);
+    assert_eq!(list.pop_before(Time::NEVER), Some((nanos(999_999), 1_000)));
+    assert_eq!(list.pop_before(Time::NEVER), Some((nanos(1_000_000), 0)));
+}
+
+#[test]
+fn an_event_at_never_stays_forever() {
+    let mut list = EventList::new();
+    list.open_lane(Span::MAX);
+    list.push(Time::NEVER, 'a');
+    list.push_after(nanos(1), Span::MAX, 'b');
+    list.push(nanos(3), 'c');
+    assert_eq!(drain(&mut list), [(nanos(3), 'c')]);
+    assert_eq!(list.len(), 2);
+}
+
+#[test]
+fn a_thousand_events_at_one_time_leave_in_order_while_more_come() {
+    let mut list = EventList::new();
+    (0..1_000).for_each(|number| list.push(nanos(77), number));
+    let mut order = Vec::new();
+    while let Some((now, number)) = list.pop_before(Time::NEVER) {
+        order.push(number);
+        if number < 1_000 {
+            list.push(now, number + 1_000);
+        }
+    }
+    assert_eq!(order, (0..2_000).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_list_copied_half_way_goes_on_alike() {
+    let mut list = EventList::new();
+    (0..500u64).for_each(|number| list.push(nanos(number * 7_919 % 10_007), number));
+    assert_eq!((0..250).filter_map(|_| list.pop_before(Time::NEVER)).count(), 250);
+    let mut copy = list.clone();
+    assert_eq!(drain(&mut copy), drain(&mut list));
+}
+
+/// What a driver may do with a list.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Push so many events, each so long after the present, with so much between them.
+    Push { count: u64, wait: u64, gap: u64 },
+    /// Push an event at the end of time.
+    PushNever,
+    /// Push after a constant span.
+    PushAfter { span: usize },
+    /// Pop up to `count` events before so long after the present.
+    Pop { count: u64, wait: u64, advance: bool },
+}
+
+/// Waits of every order of magnitude, equal ones among them.
+fn wait() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0u64..4,
+        0u64..200,
+        (0u32..63).prop_map(|bits| 1 << bits),
+        (0u32..63, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits) >> 1),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (wait(), Just(1), Just(0)).prop_map(|(wait, count, gap)| {
+            Step::Push { count, wait, gap }
+        }),
+        2 => (1u64..300, wait(), wait()).prop_map(|(count, wait, gap)| {
+            Step::Push { count, wait, gap: gap >> 9 }
+        }),
+        1 => Just(Step::PushNever),
+        4 => (0..SPANS.len()).prop_map(|span| Step::PushAfter { span }),
+        4 => (1u64..200, wait(), any::<bool>()).prop_map(|(count, wait, advance)| {
+            Step::Pop { count, wait, advance }
+        }),
+        2 => (1u64..200).prop_map(|count| Step::Pop { count, wait: u64::MAX, advance: false }),
+    ]
+}
+
+/// More than there are lanes; one twice, one for ever.
+const SPANS: [u64; 11] =
+    [0, 1, 64, 100, 100, 4_096, 1_000_000, 1_000_000_000, 5, u64::MAX, 1 << 40];
+
+/// The list, and a heap that does the same.
+struct Pair {
+    list: EventList<u64>,
+    heap: BinaryHeap<Reverse<(Time, u64)>>,
+    pushed: u64,
+    now: Time,
+}
+
+impl Pair {
+    fn push(&mut self, time: Time) {
+        self.list.push(time, self.pushed);
+        self.heap.push(Reverse((time, self.pushed)));
+        self.pushed += 1;
+    }
+
+    fn push_after(&mut self, span: Span) {
+        self.list.push_after(self.now, span, self.pushed);
+        self.heap.push(Reverse((self.now + span, self.pushed)));
+        self.pushed += 1;
+    }
+
+    /// Both answers, which ought to be equal.
+    fn pop_before(&mut self, end: Time) -> [Option<(Time, u64)>; 2] {
+        let due = self.heap.peek().is_some_and(|entry| entry.0.0 < end);
+        let expected = if due { self.heap.pop().map(|entry| entry.0) } else { None };
+        [self.list.pop_before(end), expected]
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match *step {
+            Step::Push { count, wait, gap } => (0..count).for_each(|number| {
+                // Neither sorted nor reversed: every third first.
+                let turn = number * 3 % count.max(1);
+                self.push(self.now + Span::from_nanos(wait) + Span::from_nanos(gap * turn));
+            }),
+            Step::PushNever => self.push(Time::NEVER),
+            Step::PushAfter { span } => self.push_after(Span::from_nanos(SPANS[span])),
+            Step::Pop { count, wait, advance } => {
+                let end = self.now + Span::from_nanos(wait);
+                for _ in 0..count {
+                    let [got, expected] = self.pop_before(end);
+                    prop_assert_eq!(got, expected);
+                    let Some((time, _)) = got else {
+                        // Without the advance, pushes before a vain end are tried as well.
+                        self.now = if advance { end } else { self.now };
+                        break;
+                    };
+                    self.now = time;
+                }
+            }
+        }
+        prop_assert_eq!(self.list.len(), self.heap.len());
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #[test]
+    fn every_script_pops_the_same_from_the_list_and_from_a_heap(
+        script in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut pair =
+            Pair { list: EventList::new(), heap: BinaryHeap::new(), pushed: 0, now: Time::ZERO };
+        SPANS.iter().for_each(|&span| pair.list.open_lane(Span::from_nanos(span)));
+        for step in &script {
+            pair.step(step)?;
+        }
+        loop {
+            let [got, expected] = pair.pop_before(Time::NEVER);
+            prop_assert_eq!(got, expected);
+            if got.is_none() {
+                break;
+            }
+        }
+    }
+}
