@@ -22,7 +22,6 @@
 //! Sources: Varghese & Lauck 1987, "Hashed and hierarchical timing wheels"; Ahuja, Mehlhorn, Orlin
 //! & Tarjan 1990, "Faster algorithms for the shortest path problem" (the radix heap).
 
-use std::cmp::Reverse;
 use std::mem;
 
 use super::Entry;
@@ -111,7 +110,8 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Fills the empty bottom, unless every entry lies at `limit` or later. Up to there `origin`
-    /// may not move: pushes before it are still to come.
+    /// may not move: pushes before it are still to come. Where it moves, `bound` moves with it, so
+    /// that a push before it finds the bottom and never a slot.
     fn refill(&mut self, limit: u64) {
         while let Some((level, digit)) = self.next_slot() {
             let start = self.start(level, digit);
@@ -119,29 +119,28 @@ impl<E: Copy> Wheel<E> {
                 return;
             }
             self.origin = start;
+            self.bound = start;
             let slot = self.unhook(level, digit);
             // All entries of a slot on level 0 have one time.
             if slot.len as usize <= FEW || level == 0 {
-                self.pool.drain(slot, &mut self.bottom);
+                self.take(slot);
                 return self.complete();
             }
             self.spread(slot);
         }
     }
 
-    /// Takes small slots along, sorts the bottom and sets its bound. `origin` stays at the first
-    /// slot: the clock has come no further.
+    /// Takes small slots along, turns the bottom round and sets its bound. `origin` stays at the
+    /// first slot: the clock has come no further.
     fn complete(&mut self) {
         while self.bottom.len() < BATCH
             && let Some((level, digit)) = self.next_slot()
             && self.slots[level][digit].len as usize + self.bottom.len() <= FEW
         {
             let slot = self.unhook(level, digit);
-            self.pool.drain(slot, &mut self.bottom);
+            self.take(slot);
         }
-        if self.bottom.len() > 1 {
-            self.bottom.sort_unstable_by_key(|entry| Reverse(entry.key()));
-        }
+        self.bottom.reverse();
         // A small list lives in the bottom alone. A large bottom takes no more, lest one push spill
         // all that has just been sorted.
         self.bound = if self.levels == 0 && self.bottom.len() <= FEW {
@@ -149,6 +148,16 @@ impl<E: Copy> Wheel<E> {
         } else {
             self.bottom[0].time.nanos()
         };
+    }
+
+    /// Adds a slot to the bottom that is being filled, ascending as yet. Sorting slot by slot is
+    /// less work than sorting them all, and none where a slot has one entry.
+    fn take(&mut self, slot: Slot) {
+        let from = self.bottom.len();
+        self.pool.drain(slot, &mut self.bottom);
+        if slot.len > 1 {
+            self.bottom[from..].sort_unstable_by_key(Entry::key);
+        }
     }
 
     /// Gives the later part of the bottom back to the slots.
