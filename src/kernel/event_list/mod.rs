@@ -1,8 +1,8 @@
 //! The event list: future events, in order of time, and in order of entry at equal times.
 //!
-//! A radix-64 wheel, and beside it FIFO lanes for constant spans: what is always pushed "one timeout
-//! from now" comes in order by itself, so the wheel never sees it. The earlier of the two heads
-//! leaves first.
+//! A radix-64 wheel, and beside it FIFO lanes for constant spans: what is always pushed "one
+//! timeout from now" comes in order by itself, so the wheel never sees it. The earlier head
+//! of the two leaves first.
 //!
 //! Cost: O(1) in and out, amortised, through lane and wheel alike, and no allocation once warm; an
 //! entry takes 32 bytes.

@@ -1,7 +1,7 @@
 //! A radix-64 wheel: a monotone priority queue over nanoseconds.
 //!
 //! Eleven levels of 64 slots, one level for each 6-bit digit of a `u64`. An entry lies on the level
-//! of the highest digit in which its time differs from `origin`, in the slot of its own digit there.
+//! of the highest digit in which its time differs from `origin`, in the slot of its own digit.
 //! Whatever lies on a lower level is therefore earlier, and within a level a lower slot is earlier:
 //! two bit scans find the next slot. A reached slot with few entries is sorted into `bottom`, from
 //! whose end entries leave; a fuller one moves `origin` to its start and spreads over the levels
@@ -57,7 +57,7 @@ pub(super) struct Wheel<E> {
     pool: Pool<E>,
 }
 
-/// Entries of one slot: `len` of them in a list of chunks, of which only the first may be part full.
+/// Entries of one slot: `len` of them in a list of chunks; only the first may be part full.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     chunk: u32,
