@@ -10,10 +10,12 @@ pub struct Id {
     generation: u32,
 }
 
-/// Records of kind `T`.
+/// Records of kind `T`. Generations stand apart from the records, so that a stale name is recognised without touching
+/// a record that has long left the processor's cache.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
-    entries: Vec<(u32, T)>,
+    generations: Vec<u32>,
+    records: Vec<T>,
     free: Vec<u32>,
 }
 
@@ -26,57 +28,61 @@ impl Id {
 impl<T> Slab<T> {
     /// Empty.
     pub fn new() -> Self {
-        Slab { entries: Vec::new(), free: Vec::new() }
+        Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new() }
     }
 
     /// Adds a record. Panics past four thousand million living records.
     #[inline]
     pub fn insert(&mut self, record: T) -> Id {
         if let Some(slot) = self.free.pop() {
-            let entry = &mut self.entries[slot as usize];
-            entry.0 = entry.0.wrapping_add(1);
-            entry.1 = record;
-            return Id { slot, generation: entry.0 };
+            let generation = &mut self.generations[slot as usize];
+            *generation = generation.wrapping_add(1);
+            self.records[slot as usize] = record;
+            return Id { slot, generation: *generation };
         }
-        let slot = u32::try_from(self.entries.len()).expect("more records than a slot can name");
-        self.entries.push((1, record));
+        let slot = u32::try_from(self.records.len()).expect("more records than a slot can name");
+        self.generations.push(1);
+        self.records.push(record);
         Id { slot, generation: 1 }
     }
 
     /// Removes a living record; its name is dead from now on.
     #[inline]
     pub fn remove(&mut self, id: Id) {
-        let entry = &mut self.entries[id.slot as usize];
-        debug_assert_eq!(entry.0, id.generation, "a dead record was removed again");
-        entry.0 = entry.0.wrapping_add(1);
+        let generation = &mut self.generations[id.slot as usize];
+        debug_assert_eq!(*generation, id.generation, "a dead record was removed again");
+        *generation = generation.wrapping_add(1);
         self.free.push(id.slot);
+    }
+
+    /// Whether the record lives.
+    #[inline]
+    pub fn lives(&self, id: Id) -> bool {
+        self.generations.get(id.slot as usize) == Some(&id.generation)
     }
 
     /// The record, while it lives.
     #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
-        self.entries
-            .get(id.slot as usize)
-            .filter(|entry| entry.0 == id.generation)
-            .map(|entry| &entry.1)
+        if self.lives(id) { self.records.get(id.slot as usize) } else { None }
     }
 
     /// The record, to change it, while it lives.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
-        let entry = self.entries.get_mut(id.slot as usize).filter(|entry| entry.0 == id.generation);
-        entry.map(|entry| &mut entry.1)
+        if self.lives(id) { self.records.get_mut(id.slot as usize) } else { None }
     }
 
     /// All living records.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
-        let living = self.entries.iter().enumerate().filter(|(_, entry)| entry.0 % 2 == 1);
-        living.map(|(slot, entry)| (Id { slot: slot as u32, generation: entry.0 }, &entry.1))
+        let slots = self.generations.iter().zip(&self.records).enumerate();
+        let living = slots.filter(|(_, (generation, _))| *generation % 2 == 1);
+        living.map(|(slot, (&generation, record))| (Id { slot: slot as u32, generation }, record))
     }
 
     /// Number of living records.
     pub fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.records.len() - self.free.len()
     }
 
     /// True when nothing lives.

@@ -45,9 +45,18 @@ pub enum Late {
 /// The entries of one cache.
 #[derive(Clone, Debug)]
 pub struct Entries {
-    /// When each key was filled; [`Time::NEVER`] where it is absent.
-    filled: Vec<Time>,
+    keys: usize,
+    present: Present,
     popularity: Option<Zipf<f64>>,
+}
+
+/// Which keys are present. Without a `ttl` a bit for each says it all, and stays in the processor's cache.
+#[derive(Clone, Debug)]
+enum Present {
+    /// One bit a key.
+    Bits(Vec<u64>),
+    /// When each key was filled; [`Time::NEVER`] where it is absent.
+    Filled(Vec<Time>),
 }
 
 /// What a lookup found.
@@ -101,7 +110,12 @@ impl Cache {
         let popularity = (self.zipf > 0.0).then(|| {
             Zipf::new(f64::from(self.keys), self.zipf).expect("keys and exponent are positive")
         });
-        let mut entries = Entries { filled: vec![Time::NEVER; self.keys as usize], popularity };
+        let keys = self.keys as usize;
+        let present = match self.ttl {
+            None => Present::Bits(vec![0; keys.div_ceil(64)]),
+            Some(_) => Present::Filled(vec![Time::NEVER; keys]),
+        };
+        let mut entries = Entries { keys, present, popularity };
         entries.warm(self.start, Time::ZERO);
         entries
     }
@@ -111,8 +125,14 @@ impl Cache {
         if request.chance(Purpose::Cacheable, self.uncacheable) {
             return Lookup::Uncacheable;
         }
-        let filled = entries.filled[entries.key_of(request)];
-        let good = filled != Time::NEVER && self.ttl.is_none_or(|ttl| now < filled + ttl);
+        let key = entries.key_of(request);
+        let good = match &entries.present {
+            Present::Bits(bits) => bits[key / 64] >> (key % 64) & 1 == 1,
+            Present::Filled(filled) => {
+                let at = filled[key];
+                at != Time::NEVER && self.ttl.is_none_or(|ttl| now < at + ttl)
+            }
+        };
         if good { Lookup::Hit } else { Lookup::Miss }
     }
 
@@ -120,7 +140,7 @@ impl Cache {
     pub fn fill(&self, entries: &mut Entries, request: Key, now: Time) {
         if !request.chance(Purpose::Cacheable, self.uncacheable) {
             let key = entries.key_of(request);
-            entries.filled[key] = now;
+            entries.present.add(key, now);
         }
     }
 }
@@ -128,22 +148,35 @@ impl Cache {
 impl Entries {
     /// Empties the cache.
     pub fn flush(&mut self) {
-        self.filled.fill(Time::NEVER);
+        match &mut self.present {
+            Present::Bits(bits) => bits.fill(0),
+            Present::Filled(filled) => filled.fill(Time::NEVER),
+        }
     }
 
     /// Fills the given share of keys, the most popular first.
     pub fn warm(&mut self, share: f64, now: Time) {
-        let count = (self.filled.len() as f64 * share).round() as usize;
-        self.filled[..count].fill(now);
+        let count = (self.keys as f64 * share).round() as usize;
+        (0..count).for_each(|key| self.present.add(key, now));
     }
 
     fn key_of(&self, request: Key) -> usize {
         let mut stream = request.stream(Purpose::CacheKey);
         let rank = match &self.popularity {
             Some(zipf) => zipf.sample(&mut stream) as usize - 1,
-            None => (stream.unit() * self.filled.len() as f64) as usize,
+            None => (stream.unit() * self.keys as f64) as usize,
         };
-        rank.min(self.filled.len() - 1)
+        rank.min(self.keys - 1)
+    }
+}
+
+impl Present {
+    #[inline]
+    fn add(&mut self, key: usize, now: Time) {
+        match self {
+            Present::Bits(bits) => bits[key / 64] |= 1 << (key % 64),
+            Present::Filled(filled) => filled[key] = now,
+        }
     }
 }
 

@@ -71,10 +71,19 @@ impl Simulation<'_> {
     /// [`Self::end_call`].
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
         let rule = self.model.edge(edge);
+        self.meter.edges[edge.index()].counts.calls += 1;
+        let caller = &mut self.attempts[parent];
+        let place = step << 16 | u64::from(edge.0);
+        let operation = caller.operation.child(place);
+        let at_once = rule.cache.as_ref().is_some_and(|cache| cache.lookup.is_zero());
+        if at_once && self.look(edge, operation) {
+            self.attempts[parent].pending -= 1;
+            return;
+        }
         let caller = &mut self.attempts[parent];
         let call = Call {
-            key: caller.key.child(step << 16 | u64::from(edge.0)),
-            operation: caller.operation.child(step << 16 | u64::from(edge.0)),
+            key: caller.key.child(place),
+            operation,
             parent,
             sibling: caller.first_call,
             attempt: Id::NONE,
@@ -87,36 +96,38 @@ impl Simulation<'_> {
         };
         let id = self.calls.insert(call);
         self.attempts[parent].first_call = id;
-        self.meter.edges[edge.index()].counts.calls += 1;
         match &rule.cache {
-            None => self.send(id),
-            Some(cache) if cache.lookup.is_zero() => self.end_lookup(id),
-            Some(cache) => {
+            Some(cache) if !at_once => {
                 let key = self.calls[id].key;
                 let span = cache.lookup.sample(&mut key.stream(Purpose::Lookup));
                 self.events.push_after(self.now, span, Event::LookupEnd(id));
             }
+            _ => self.send(id),
         }
     }
 
     /// The cache has been asked.
     pub(super) fn end_lookup(&mut self, id: Id) {
         let Some(call) = self.calls.get(id) else { return };
-        let edge = call.edge;
-        let (Some(rule), Some(entries)) =
-            (&self.model.edge(edge).cache, &self.edges[edge.index()].cache)
-        else {
-            return;
-        };
-        let found = rule.look(entries, call.operation, self.now);
-        let counts = &mut self.meter.edges[edge.index()].counts;
-        if found == Lookup::Hit {
-            counts.hits += 1;
+        if self.look(call.edge, call.operation) {
             self.end_call(id, Outcome::Ok);
         } else {
-            counts.misses += 1;
             self.send(id);
         }
+    }
+
+    /// Whether the cache of an edge has the answer to an operation.
+    fn look(&mut self, edge: EdgeId, operation: Key) -> bool {
+        let (rule, entries) = (&self.model.edge(edge).cache, &self.edges[edge.index()].cache);
+        let (Some(rule), Some(entries)) = (rule, entries) else { return false };
+        let hit = rule.look(entries, operation, self.now) == Lookup::Hit;
+        let counts = &mut self.meter.edges[edge.index()].counts;
+        if hit {
+            counts.hits += 1;
+        } else {
+            counts.misses += 1;
+        }
+        hit
     }
 
     /// The call makes its next attempt.
