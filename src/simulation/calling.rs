@@ -92,6 +92,9 @@ impl Simulation<'_> {
             made: 0,
             edge,
             replica: caller.replica,
+            class: caller.class,
+            request: caller.request,
+            traced: caller.traced,
             backing_off: false,
         };
         let id = self.calls.insert(call);
@@ -138,8 +141,7 @@ impl Simulation<'_> {
         let call = &self.calls[id];
         let (edge, made, replica) = (call.edge, call.made, call.replica as usize);
         let rule = self.model.edge(edge);
-        let parent = &self.attempts[call.parent];
-        let attempt = Attempt::next_of(id, call, parent, rule.callee, now);
+        let attempt = Attempt::next_of(id, call, rule.callee, now);
         let attempt = self.attempts.insert(attempt);
         self.calls[id].attempt = attempt;
         self.record.totals.attempts += 1;

@@ -119,20 +119,21 @@ impl Attempt {
         }
     }
 
-    /// The next try of `call`, made by `parent` at `now`.
-    pub fn next_of(id: Id, call: &Call, parent: &Attempt, tier: TierId, now: Time) -> Self {
+    /// The next try of `call` at `now`. All it needs stands in the call: the attempt that made it
+    /// may have left the processor's cache long ago.
+    pub fn next_of(id: Id, call: &Call, tier: TierId, now: Time) -> Self {
         Attempt {
             key: call.key.child(u64::from(call.made)),
             operation: call.operation,
             caller: Caller::Call(id),
-            request: parent.request,
+            request: call.request,
             arrived: Time::NEVER,
             started: Time::NEVER,
             edge: call.edge,
-            class: parent.class,
+            class: call.class,
             number: call.made,
             state: State::Travelling,
-            traced: parent.traced,
+            traced: call.traced,
             ..Attempt::request(call.key, 0, 0, tier, now)
         }
     }
@@ -202,6 +203,12 @@ pub struct Call {
     pub edge: EdgeId,
     /// Replica of the caller, which has the pool and the budget.
     pub replica: u32,
+    /// Class of the caller's request.
+    pub class: u16,
+    /// Number of the user request it is for.
+    pub request: u64,
+    /// Whether its attempts go into the trace.
+    pub traced: bool,
     /// Whether it waits for its next attempt.
     pub backing_off: bool,
 }
