@@ -60,9 +60,12 @@ impl Simulation<'_> {
             meter.counts.turned_away += u64::from(turned_away);
             self.record.totals.failed += 1;
         }
-        let think_key = request.key.child(0);
+        let key = request.key;
         self.free(id);
-        if let Some(time) = self.sources[usize::from(source)].source.think(now, think_key) {
+        let source_rule = &self.sources[usize::from(source)].source;
+        if source_rule.loop_clients() > 0
+            && let Some(time) = source_rule.think(now, key.child(0))
+        {
             self.events.push(time, Event::Ask { source, client });
         }
     }
@@ -156,15 +159,11 @@ impl Simulation<'_> {
             .pool
             .map(|pool| (pool, pool.acquire(&mut self.edges[edge.index()].pools[replica], attempt)))
         {
-            None => {
-                self.start_clock(attempt, true);
-                self.depart(attempt);
-            }
+            None => self.depart_with_clock(attempt),
             Some((_, Acquired::Now)) => {
                 let left = self.meter.left(now);
                 self.meter.edges[edge.index()].pool.add(1, left);
-                self.start_clock(attempt, true);
-                self.depart(attempt);
+                self.depart_with_clock(attempt);
             }
             Some((pool, Acquired::Later)) => self.wait_for_connection(attempt, edge, pool),
             Some((_, Acquired::Never)) => self.fail_to_connect(attempt),
@@ -178,25 +177,43 @@ impl Simulation<'_> {
         if let Some(wait) = pool.wait {
             self.events.push_after(self.now, wait, Event::PoolWaitEnd(id));
         }
-        self.start_clock(id, pool.clock == Clock::Attempt);
+        // On a clock of its own the wait is cut by the deadline of the whole call alone.
+        let limit = match pool.clock {
+            Clock::Attempt => self.set_deadline(id),
+            Clock::Own => self.call_of(id).map_or(Time::NEVER, |call| call.deadline),
+        };
+        self.start_clock(id, limit);
     }
 
-    /// Starts the caller's patience: with the attempt's own timeout, or with the deadline of the
-    /// whole call alone.
-    fn start_clock(&mut self, id: Id, with_timeout: bool) {
-        let Caller::Call(call) = self.attempts[id].caller else { return };
-        let call = &self.calls[call];
-        let patience = self.model.edge(call.edge).patience;
-        let limit = if with_timeout {
-            patience.attempt_deadline(self.now, call.deadline)
-        } else {
-            call.deadline
-        };
+    fn call_of(&self, id: Id) -> Option<&Call> {
+        match self.attempts[id].caller {
+            Caller::Call(call) => self.calls.get(call),
+            Caller::User { .. } => None,
+        }
+    }
+
+    /// When the caller's patience with this attempt ends, if it begins now.
+    fn set_deadline(&mut self, id: Id) -> Time {
+        let limit = self.call_of(id).map_or(Time::NEVER, |call| {
+            self.model.edge(call.edge).patience.attempt_deadline(self.now, call.deadline)
+        });
+        self.attempts[id].deadline = limit;
+        limit
+    }
+
+    fn start_clock(&mut self, id: Id, limit: Time) {
         if limit != Time::NEVER {
             self.events.push_after(self.now, self.now.until(limit), Event::Timeout(id));
         }
-        if with_timeout {
-            self.attempts[id].deadline = limit;
+    }
+
+    /// The attempt leaves for its callee and its clock starts. One that is turned away at the door
+    /// is over before: in a storm that is every second one, and needs no event.
+    fn depart_with_clock(&mut self, id: Id) {
+        let limit = self.set_deadline(id);
+        self.depart(id);
+        if self.attempts.lives(id) {
+            self.start_clock(id, limit);
         }
     }
 
@@ -223,10 +240,7 @@ impl Simulation<'_> {
         }
         let own_clock =
             self.model.edge(attempt.edge).pool.is_some_and(|pool| pool.clock == Clock::Own);
-        if own_clock {
-            self.start_clock(id, true);
-        }
-        self.depart(id);
+        if own_clock { self.depart_with_clock(id) } else { self.depart(id) }
     }
 
     /// The acquisition timeout has passed.
@@ -399,7 +413,11 @@ impl Simulation<'_> {
         call.backing_off = true;
         let left = self.meter.left(self.now);
         self.meter.edges[call.edge.index()].backoff.add(1, left);
-        self.events.push_after(self.now, wait, Event::RetryDue(id));
+        if wait == Span::ZERO {
+            self.events.push_after(self.now, wait, Event::RetryDue(id));
+        } else {
+            self.events.push(self.now + wait, Event::RetryDue(id));
+        }
     }
 
     /// A call leaves its back-off.
@@ -482,7 +500,9 @@ impl Simulation<'_> {
 
     /// Frees an attempt whose story is over.
     pub(super) fn free(&mut self, id: Id) {
-        self.note_in_trace(id);
+        if self.trace.share > 0.0 {
+            self.note_in_trace(id);
+        }
         self.attempts.remove(id);
     }
 
