@@ -10,8 +10,8 @@ pub struct Id {
     generation: u32,
 }
 
-/// Records of kind `T`. Generations stand apart from the records, so that a stale name is recognised without touching
-/// a record that has long left the processor's cache.
+/// Records of kind `T`. Generations stand apart from the records, so that a stale name is
+/// recognised without touching a record that has long left the processor's cache.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     generations: Vec<u32>,

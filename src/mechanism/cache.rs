@@ -50,7 +50,8 @@ pub struct Entries {
     popularity: Option<Zipf<f64>>,
 }
 
-/// Which keys are present. Without a `ttl` a bit for each says it all, and stays in the processor's cache.
+/// Which keys are present. Without a `ttl` a bit for each says it all, and stays in the processor's
+/// cache.
 #[derive(Clone, Debug)]
 enum Present {
     /// One bit a key.
