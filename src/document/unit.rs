@@ -2,7 +2,7 @@
 
 use crate::kernel::Span;
 
-/// Units of time and their length [ns]; longer names first, so that "ms" is not read as "m".
+/// Units of time and their length (ns); longer names first, so that "ms" is not read as "m".
 const TIME_UNITS: [(&str, f64); 9] = [
     ("min", 60e9),
     ("ns", 1.0),

@@ -37,21 +37,21 @@ pub enum Distribution {
     Gamma {
         /// Shape k, without unit.
         shape: f64,
-        /// Scale θ [ns]; the mean is kθ.
+        /// Scale θ (ns); the mean is kθ.
         scale: f64,
     },
     /// scale · (−ln U)^(1/shape).
     Weibull {
         /// Shape k, without unit; below 1 the tail is heavier than exponential.
         shape: f64,
-        /// Scale [ns].
+        /// Scale (ns).
         scale: f64,
     },
     /// scale · U^(−1/shape): no value below the scale, a power-law tail above it.
     Pareto {
         /// Tail exponent α; the mean is finite above 1, the variance above 2.
         shape: f64,
-        /// Smallest value [ns].
+        /// Smallest value (ns).
         scale: f64,
     },
     /// One of several laws, chosen by its share; a hyperexponential is a mixture of exponentials.
@@ -74,7 +74,7 @@ pub struct Branch {
 pub struct Percentile {
     /// Probability in [0, 1].
     pub share: f64,
-    /// The value that this share does not pass [ns].
+    /// The value that this share does not pass (ns).
     pub value: f64,
 }
 
@@ -86,7 +86,7 @@ impl Distribution {
         Distribution::Lognormal { mu: libm::log(low.value) - sigma * z_low, sigma }
     }
 
-    /// A lognormal by mean [ns] and coefficient of variation.
+    /// A lognormal by mean (ns) and coefficient of variation.
     pub fn lognormal_with(mean: f64, cv: f64) -> Self {
         let variance = libm::log1p(cv * cv);
         Distribution::Lognormal { mu: libm::log(mean) - variance / 2.0, sigma: variance.sqrt() }
@@ -103,7 +103,7 @@ impl Distribution {
         }
     }
 
-    /// A Weibull by mean [ns] and shape.
+    /// A Weibull by mean (ns) and shape.
     pub fn weibull_with(mean: f64, shape: f64) -> Self {
         Distribution::Weibull { shape, scale: mean / libm::tgamma(1.0 + 1.0 / shape) }
     }
@@ -138,7 +138,7 @@ impl Distribution {
         Distribution::Gamma { shape, scale: low.value / quantile(shape, low.share) }
     }
 
-    /// Two exponentials with balanced means, by mean [ns] and coefficient of variation above 1.
+    /// Two exponentials with balanced means, by mean (ns) and coefficient of variation above 1.
     ///
     /// Source: Whitt, *Approximating a point process by a renewal process*, Operations Research 30
     /// (1982).
@@ -196,7 +196,7 @@ impl Distribution {
         }
     }
 
-    /// Mean, infinite where the law has none (Pareto with a shape of 1 or less) [s].
+    /// Mean, infinite where the law has none (Pareto with a shape of 1 or less) (s).
     pub fn mean_seconds(&self) -> f64 {
         self.mean_nanos() / 1e9
     }

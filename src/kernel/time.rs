@@ -13,7 +13,7 @@ const NANOS_PER_SECOND: f64 = 1e9;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A length of simulated time [ns].
+/// A length of simulated time (ns).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 

@@ -10,7 +10,7 @@ use crate::mechanism::outcome::Reason;
 /// What a formula needs besides the counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Length of the time over which was counted [s].
+    /// Length of the time over which was counted (s).
     pub seconds: f64,
     /// New user requests in that time of all clients that can reach the tier.
     pub demand: u64,

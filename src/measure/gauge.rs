@@ -6,7 +6,7 @@ use crate::kernel::Span;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gauge {
     level: i64,
-    /// ∫ level dt over the window, as if the level stayed to its end [ns]; `i128`, since 10⁷
+    /// ∫ level dt over the window, as if the level stayed to its end (ns); `i128`, since 10⁷
     /// waiting for an hour pass 64 bits.
     area: i128,
 }

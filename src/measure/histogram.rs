@@ -19,7 +19,7 @@ pub struct Histogram {
     counts: Box<[u32; BUCKETS]>,
     lowest: usize,
     highest: usize,
-    /// Sum of all values [ns], for the exact mean.
+    /// Sum of all values (ns), for the exact mean.
     sum: u128,
     count: u64,
 }
@@ -95,7 +95,7 @@ impl Sparse {
         self.count += other.count;
     }
 
-    /// The value that the share `p` does not pass [s], within [`RELATIVE_ERROR`]; `None` when
+    /// The value that the share `p` does not pass (s), within [`RELATIVE_ERROR`]; `None` when
     /// nothing was counted.
     pub fn quantile_s(&self, p: f64) -> Option<f64> {
         let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -109,7 +109,7 @@ impl Sparse {
             .map(|&(index, _)| middle(usize::from(index)) / 1e9)
     }
 
-    /// The exact mean [s].
+    /// The exact mean (s).
     pub fn mean_s(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
     }

@@ -55,19 +55,19 @@ pub struct TierRow {
     pub failed: u64,
     /// User requests that failed since a rate limit turned them away; client tiers only.
     pub turned_away: u64,
-    /// Work done after somebody up the chain of callers had left [ns].
+    /// Work done after somebody up the chain of callers had left (ns).
     pub wasted_ns: u64,
-    /// All work done [ns].
+    /// All work done (ns).
     pub worked_ns: u64,
     /// Writes that had their effect.
     pub effects: u64,
     /// Writes that had their effect again.
     pub duplicates: u64,
-    /// ∫ attempts that wait for service dt [s].
+    /// ∫ attempts that wait for service dt (s).
     pub queue_area: f64,
-    /// ∫ attempts that wait or are served dt [s].
+    /// ∫ attempts that wait or are served dt (s).
     pub in_flight_area: f64,
-    /// ∫ servers held dt [s].
+    /// ∫ servers held dt (s).
     pub busy_area: f64,
     /// Time in the queue of those that began service.
     pub wait: Sparse,
@@ -102,11 +102,11 @@ pub struct EdgeRow {
     pub hits: u64,
     /// Cache misses, uncacheable requests included.
     pub misses: u64,
-    /// ∫ connections in use dt [s].
+    /// ∫ connections in use dt (s).
     pub pool_area: f64,
-    /// ∫ calls that wait for a connection dt [s].
+    /// ∫ calls that wait for a connection dt (s).
     pub pool_waiting_area: f64,
-    /// ∫ calls in back-off dt [s].
+    /// ∫ calls in back-off dt (s).
     pub backoff_area: f64,
     /// Budget tokens at the end, all buckets together.
     pub tokens: Option<f64>,

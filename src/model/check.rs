@@ -394,7 +394,7 @@ fn small_pool(model: &Model, edge: EdgeId) -> Option<Fault> {
     Some(finding.at(edge_place(model, edge, "pool"), format!("{} connections", pool.size)))
 }
 
-/// Mean time that one attempt is at a tier when it never waits [s].
+/// Mean time that one attempt is at a tier when it never waits (s).
 fn held_seconds(model: &Model, tier: TierId) -> f64 {
     let calls: f64 = model
         .edge_ids()

@@ -23,7 +23,7 @@ pub const VERDICTS: [&str; 4] = ["stable", "metastable", "overloaded", "undecide
 pub struct Expect {
     /// Class of the verdict.
     pub verdict: Option<&'static str>,
-    /// Recovery time [s].
+    /// Recovery time (s).
     pub recovery_time_s: Option<(f64, f64)>,
     /// Figures of tiers in phases.
     pub figures: Vec<Range>,

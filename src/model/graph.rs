@@ -166,7 +166,7 @@ impl Model {
     }
 
     /// Mean work of one attempt at a tier, over the mix of classes that reaches it in the normal
-    /// state [s].
+    /// state (s).
     pub fn mean_work(&self, tier: TierId) -> f64 {
         let weights = self.class_weights();
         let programs = &self.tier(tier).programs;

@@ -177,7 +177,7 @@ impl Program {
         }
     }
 
-    /// Expected work [s], and expected calls on each edge, of one attempt that meets no failure.
+    /// Expected work (s), and expected calls on each edge, of one attempt that meets no failure.
     pub fn expectation(&self) -> (f64, Vec<(EdgeId, f64)>) {
         let mut work = 0.0;
         let mut calls: Vec<(EdgeId, f64)> = Vec::new();

@@ -30,7 +30,7 @@ pub struct Evidence {
     pub offered_per_s: Option<f64>,
     /// Attempts that it can finish.
     pub capacity_per_s: Option<f64>,
-    /// Offered rate times mean service time [Erlang].
+    /// Offered rate times mean service time in Erlang.
     pub offered_load_erlang: Option<f64>,
     /// Attempts that reach it for each user request.
     pub amplification: Option<f64>,

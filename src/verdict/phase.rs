@@ -48,7 +48,7 @@ pub fn phases(model: &Model, record: &Record) -> Vec<Phase> {
 }
 
 impl Phase {
-    /// Its length [s].
+    /// Its length (s).
     pub fn seconds(&self) -> f64 {
         self.to.since(self.from).seconds()
     }

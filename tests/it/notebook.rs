@@ -92,7 +92,7 @@ out = os.environ['METASTABLE_OUT']
 for name in ('windows', 'edges', 'attempts'):
     path = f'{out}/{name}.parquet'
     frame = polars.read_parquet(path)
-    rows, = duckdb.sql(f\"select count(*) from '{path}'\").fetchone()
+    [(rows,)] = duckdb.sql(f\"select count(*) from '{path}'\").fetchall()
     assert rows == frame.height > 0, (name, rows, frame.height)
     columns = [row[0] for row in duckdb.sql(f\"describe select * from '{path}'\").fetchall()]
     assert columns == frame.columns, name

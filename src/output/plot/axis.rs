@@ -122,7 +122,7 @@ impl Scale {
 /// The horizontal axis: simulated time in the unit that suits its length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
-    /// Ends of the axis [s].
+    /// Ends of the axis (s).
     pub range: Range<f64>,
     /// Name of the unit.
     pub unit: &'static str,
@@ -130,7 +130,7 @@ pub struct Clock {
     step_s: f64,
 }
 
-/// Distances of ticks that people read with ease [s].
+/// Distances of ticks that people read with ease (s).
 const CLOCK_STEPS_S: [f64; 17] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
     10_800.0, 21_600.0, 43_200.0,
@@ -140,7 +140,7 @@ const CLOCK_STEPS_S: [f64; 17] = [
 const MOST_CLOCK_TICKS: f64 = 12.0;
 
 impl Clock {
-    /// An axis of time from one instant to another [s].
+    /// An axis of time from one instant to another (s).
     pub fn new(range: Range<f64>) -> Self {
         let length = range.end - range.start;
         let least = length / MOST_CLOCK_TICKS;
@@ -162,7 +162,7 @@ impl Clock {
         (at_s - self.range.start) / (self.range.end - self.range.start)
     }
 
-    /// Instants of the marks [s] and what is written there.
+    /// Instants of the marks (s) and what is written there.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let places = decimals(self.step_s / self.unit_s).min(3);
         let first = (self.range.start / self.step_s).ceil() as u64;

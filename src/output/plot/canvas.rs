@@ -55,16 +55,16 @@ pub struct Pen {
 pub struct Curve {
     /// How it looks.
     pub pen: Pen,
-    /// Time [s] and value.
+    /// Time (s) and value.
     pub points: Vec<(f64, Option<f64>)>,
 }
 
 /// What happened during the run, for the rows above the data.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
-    /// From when until when [s], and its label.
+    /// From when until when (s), and its label.
     pub triggers: Vec<(f64, f64, String)>,
-    /// When [s] the operator did what.
+    /// When (s) the operator did what.
     pub operator: Vec<(f64, String)>,
 }
 

@@ -39,7 +39,7 @@ const PERCENTILES: [(f64, &str, RGBColor); 4] =
 /// A mean queue below this is next to none; its noise would fill half of a logarithmic axis.
 const LEAST_QUEUE: f64 = 0.1;
 
-/// Time [s] and value.
+/// Time (s) and value.
 type Points = Vec<(f64, Option<f64>)>;
 
 /// A record, joined into as many stretches as a picture can show.
