@@ -1,6 +1,6 @@
 //! Everything a run leaves for people and programs: diagnostics, the summary as text and JSON,
 //! Parquet, plots. The only room that writes files, and it never leaves a half-written one
-//! ([`file`]).
+//! ([`mod@file`]).
 
 pub mod diagnostic;
 pub mod file;
