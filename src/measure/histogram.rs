@@ -109,6 +109,11 @@ impl Sparse {
             .map(|&(index, _)| middle(usize::from(index)) / 1e9)
     }
 
+    /// The exact sum of all values (s).
+    pub fn sum_s(&self) -> f64 {
+        self.sum as f64 / 1e9
+    }
+
     /// The exact mean (s).
     pub fn mean_s(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)

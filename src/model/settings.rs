@@ -27,6 +27,8 @@ pub struct Run {
 pub struct Criteria {
     /// Least goodput as a share of demand.
     pub healthy: f64,
+    /// Longest mean response time, as a multiple of that of the untriggered twin.
+    pub slower: f64,
     /// How long goodput must stay there to count as recovered.
     pub hold: Span,
 }
@@ -36,7 +38,7 @@ const MOST_WINDOWS: u64 = 20_000;
 
 impl Default for Criteria {
     fn default() -> Self {
-        Criteria { healthy: 0.9, hold: Span::from_secs(10) }
+        Criteria { healthy: 0.9, slower: 10.0, hold: Span::from_secs(10) }
     }
 }
 
@@ -45,9 +47,10 @@ impl Criteria {
     pub fn read(section: &Section<'_>) -> Option<Self> {
         let calm = Criteria::default();
         let healthy = or(section, "healthy", calm.healthy, Value::share);
+        let slower = or(section, "slower", calm.slower, |v| v.number_above(1.0, 1e6));
         let hold = or(section, "hold", calm.hold, Value::positive_duration);
         section.finish();
-        Some(Criteria { healthy: healthy?, hold: hold? })
+        Some(Criteria { healthy: healthy?, slower: slower?, hold: hold? })
     }
 }
 

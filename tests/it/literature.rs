@@ -129,7 +129,7 @@ fn an_unbounded_queue_serves_only_the_dead() {
     let late = |row: &&AttemptRow| row.sent.seconds() > 4.01 && row.outcome == Some(Outcome::Ok);
     assert_eq!(rows.iter().filter(late).count(), 0);
     let after_five =
-        beats(&model, &twins.record).into_iter().filter(|beat| beat.from.seconds() >= 5.0);
+        beats(&twins.record, model.names.find_tier("client").unwrap()).into_iter().filter(|beat| beat.from.seconds() >= 5.0);
     let good: u64 = after_five.map(|beat| beat.good).sum();
     assert!((good as f64) < 0.02 * 1000.0 * 115.0, "{good} answered after 5 s");
 }
@@ -145,7 +145,7 @@ fn a_queue_of_half_a_second_gives_full_goodput_for_ever() {
 fn a_spike_outlives_itself() {
     let (model, twins, summary) = as_expected("spike_metastable");
     let twin = twins.twin.as_ref().unwrap();
-    let calm = metastable::verdict::classify(&beats(&model, twin), None, None, &model.criteria);
+    let calm = metastable::verdict::classify(&beats(twin, model.names.find_tier("client").unwrap()), None, None, &model.criteria);
     assert_eq!(calm.class, Class::Stable);
     assert_eq!(summary.verdict.evidence.sustaining_edge.as_deref(), Some("client->api"));
     let end = &phase(&summary, "end").tiers;
