@@ -2,16 +2,22 @@
 //! recognised, so a stale event needs no removal. Cost: O(1) everywhere; slots are used again,
 //! newest first.
 
-/// The name of a record: its slot, and how often the slot has been used.
+use std::num::NonZeroU32;
+
+/// The name of a record: its slot, and how often the slot has been used. Never zero, so that an
+/// `enum` with an `Id` in it needs no room for its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Id {
     /// Position.
     pub slot: u32,
-    generation: u32,
+    generation: NonZeroU32,
 }
 
 /// Records of kind `T`. Generations stand apart from the records, so that a stale name is
 /// recognised without touching a record that has long left the processor's cache.
+///
+/// [`Self::get`] asks whether a name still lives. The index takes the caller's word for it, and
+/// checks it in debug builds alone: most names come from a living record.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     generations: Vec<u32>,
@@ -19,9 +25,18 @@ pub struct Slab<T> {
     free: Vec<u32>,
 }
 
+/// Even, as of no living record.
+const DEAD: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
 impl Id {
     /// The name of nothing.
-    pub const NONE: Id = Id { slot: u32::MAX, generation: 0 };
+    pub const NONE: Id = Id { slot: u32::MAX, generation: DEAD };
+
+    /// The name of a living record: its generation is odd.
+    #[inline]
+    fn living(slot: u32, generation: u32) -> Self {
+        Id { slot, generation: NonZeroU32::MIN | generation }
+    }
 }
 
 /// Generations of living records are odd, so that [`Id::NONE`] and freed slots never match.
@@ -32,25 +47,25 @@ impl<T> Slab<T> {
     }
 
     /// Adds a record. Panics past four thousand million living records.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, record: T) -> Id {
         if let Some(slot) = self.free.pop() {
             let generation = &mut self.generations[slot as usize];
             *generation = generation.wrapping_add(1);
             self.records[slot as usize] = record;
-            return Id { slot, generation: *generation };
+            return Id::living(slot, *generation);
         }
         let slot = u32::try_from(self.records.len()).expect("more records than a slot can name");
         self.generations.push(1);
         self.records.push(record);
-        Id { slot, generation: 1 }
+        Id::living(slot, 1)
     }
 
     /// Removes a living record; its name is dead from now on.
     #[inline]
     pub fn remove(&mut self, id: Id) {
         let generation = &mut self.generations[id.slot as usize];
-        debug_assert_eq!(*generation, id.generation, "a dead record was removed again");
+        debug_assert_eq!(*generation, id.generation.get(), "a dead record was removed again");
         *generation = generation.wrapping_add(1);
         self.free.push(id.slot);
     }
@@ -58,7 +73,7 @@ impl<T> Slab<T> {
     /// Whether the record lives.
     #[inline]
     pub fn lives(&self, id: Id) -> bool {
-        self.generations.get(id.slot as usize) == Some(&id.generation)
+        self.generations.get(id.slot as usize) == Some(&id.generation.get())
     }
 
     /// The record, while it lives.
@@ -77,7 +92,7 @@ impl<T> Slab<T> {
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         let slots = self.generations.iter().zip(&self.records).enumerate();
         let living = slots.filter(|(_, (generation, _))| *generation % 2 == 1);
-        living.map(|(slot, (&generation, record))| (Id { slot: slot as u32, generation }, record))
+        living.map(|(slot, (&generation, record))| (Id::living(slot as u32, generation), record))
     }
 
     /// Number of living records.
@@ -101,14 +116,16 @@ impl<T> std::ops::Index<Id> for Slab<T> {
     type Output = T;
     #[inline]
     fn index(&self, id: Id) -> &T {
-        self.get(id).expect("the record lives")
+        debug_assert!(self.lives(id), "the record lives");
+        &self.records[id.slot as usize]
     }
 }
 
 impl<T> std::ops::IndexMut<Id> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, id: Id) -> &mut T {
-        self.get_mut(id).expect("the record lives")
+        debug_assert!(self.lives(id), "the record lives");
+        &mut self.records[id.slot as usize]
     }
 }
 

@@ -141,12 +141,11 @@ impl Simulation<'_> {
         let now = self.now;
         let call = &mut self.calls[id];
         call.made += 1;
-        let call = &self.calls[id];
         let (edge, made, replica) = (call.edge, call.made, call.replica as usize);
         let rule = self.model.edge(edge);
-        let attempt = Attempt::next_of(id, call, rule.callee, now);
-        let attempt = self.attempts.insert(attempt);
-        self.calls[id].attempt = attempt;
+        let limit = rule.patience.attempt_deadline(now, call.deadline);
+        let attempt = self.attempts.insert(Attempt::next_of(id, call, rule.callee, now));
+        call.attempt = attempt;
         self.record.totals.attempts += 1;
         self.meter.edges[edge.index()].counts.attempts += 1;
         if made == 1
@@ -159,11 +158,11 @@ impl Simulation<'_> {
             .pool
             .map(|pool| (pool, pool.acquire(&mut self.edges[edge.index()].pools[replica], attempt)))
         {
-            None => self.depart_with_clock(attempt),
+            None => self.depart_with_clock(attempt, limit),
             Some((_, Acquired::Now)) => {
                 let left = self.meter.left(now);
                 self.meter.edges[edge.index()].pool.add(1, left);
-                self.depart_with_clock(attempt);
+                self.depart_with_clock(attempt, limit);
             }
             Some((pool, Acquired::Later)) => self.wait_for_connection(attempt, edge, pool),
             Some((_, Acquired::Never)) => self.fail_to_connect(attempt),
@@ -179,7 +178,11 @@ impl Simulation<'_> {
         }
         // On a clock of its own the wait is cut by the deadline of the whole call alone.
         let limit = match pool.clock {
-            Clock::Attempt => self.set_deadline(id),
+            Clock::Attempt => {
+                let limit = self.limit_of(id);
+                self.attempts[id].deadline = limit;
+                limit
+            }
             Clock::Own => self.call_of(id).map_or(Time::NEVER, |call| call.deadline),
         };
         self.start_clock(id, limit);
@@ -193,12 +196,10 @@ impl Simulation<'_> {
     }
 
     /// When the caller's patience with this attempt ends, if it begins now.
-    fn set_deadline(&mut self, id: Id) -> Time {
-        let limit = self.call_of(id).map_or(Time::NEVER, |call| {
+    fn limit_of(&self, id: Id) -> Time {
+        self.call_of(id).map_or(Time::NEVER, |call| {
             self.model.edge(call.edge).patience.attempt_deadline(self.now, call.deadline)
-        });
-        self.attempts[id].deadline = limit;
-        limit
+        })
     }
 
     fn start_clock(&mut self, id: Id, limit: Time) {
@@ -207,10 +208,10 @@ impl Simulation<'_> {
         }
     }
 
-    /// The attempt leaves for its callee and its clock starts. One that is turned away at the door
+    /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned away at the door
     /// is over before: in a storm that is every second one, and needs no event.
-    fn depart_with_clock(&mut self, id: Id) {
-        let limit = self.set_deadline(id);
+    fn depart_with_clock(&mut self, id: Id, limit: Time) {
+        self.attempts[id].deadline = limit;
         self.depart(id);
         if self.attempts.lives(id) {
             self.start_clock(id, limit);
@@ -240,7 +241,11 @@ impl Simulation<'_> {
         }
         let own_clock =
             self.model.edge(attempt.edge).pool.is_some_and(|pool| pool.clock == Clock::Own);
-        if own_clock { self.depart_with_clock(id) } else { self.depart(id) }
+        if own_clock {
+            self.depart_with_clock(id, self.limit_of(id));
+        } else {
+            self.depart(id);
+        }
     }
 
     /// The acquisition timeout has passed.

@@ -137,7 +137,18 @@ impl<'m> Simulation<'m> {
 
     fn run_window(&mut self, watch: &mut impl Watch) {
         let closes = self.meter.closes();
-        while let Some((now, event)) = self.events.pop_before(closes) {
+        while !self.run_until(closes) {
+            watch.attempts(&self.trace.rows);
+            self.trace.rows.clear();
+        }
+        self.now = closes;
+        self.close_window();
+    }
+
+    /// Handles the events before `end`; false when it stopped before them all, since the trace is
+    /// full. It knows no watcher, so that there is one such loop and everything small goes into it.
+    fn run_until(&mut self, end: Time) -> bool {
+        while let Some((now, event)) = self.events.pop_before(end) {
             self.now = now;
             self.record.totals.events += 1;
             self.handle(event);
@@ -145,14 +156,13 @@ impl<'m> Simulation<'m> {
                 self.serve_queue(station);
             }
             if self.trace.rows.len() >= TRACE_BATCH {
-                watch.attempts(&self.trace.rows);
-                self.trace.rows.clear();
+                return false;
             }
         }
-        self.now = closes;
-        self.close_window();
+        true
     }
 
+    #[inline]
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrival { source } => self.arrive(source),

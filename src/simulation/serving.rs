@@ -8,8 +8,8 @@ use crate::mechanism::conditions::Outage;
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::timeout::{Abandoned, too_late};
-use crate::mechanism::work::{Drawn, fails};
-use crate::model::Op;
+use crate::mechanism::work::{Drawn, Work, fails};
+use crate::model::{Op, Tier};
 
 impl Simulation<'_> {
     /// An attempt reaches its callee.
@@ -187,10 +187,11 @@ impl Simulation<'_> {
 
     /// Runs the program of an attempt until it has to wait for something.
     pub(super) fn proceed(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        let rule = self.model.tier(attempt.tier);
+        let program = &rule.programs[usize::from(attempt.class)];
         loop {
             let attempt = &mut self.attempts[id];
-            let rule = self.model.tier(attempt.tier);
-            let program = &rule.programs[usize::from(attempt.class)];
             let (step, key) = (attempt.step, attempt.key);
             let op = program.ops[usize::from(step)];
             if op != Op::End && too_late(self.now, attempt.deadline, rule.min_remaining) {
@@ -207,13 +208,14 @@ impl Simulation<'_> {
                     attempt.step = chosen.map_or(attempt.step, |(_, target)| *target);
                 }
                 Op::Work(number) => {
-                    let span = self.length_of_work(id, step, number);
+                    let work = &program.works[usize::from(number)];
+                    let span = self.length_of_work(id, step, rule, work);
                     return self.work(id, span);
                 }
                 Op::Call(edge) => {
                     attempt.pending = 1;
                     self.begin_call(id, edge, u64::from(step));
-                    if self.waits_for_calls(id) {
+                    if self.waits_for_calls(id, rule.asynchronous) {
                         return;
                     }
                 }
@@ -226,7 +228,7 @@ impl Simulation<'_> {
                         let earlier = edges[..place].iter().filter(|e| **e == edge).count() as u64;
                         self.begin_call(id, edge, earlier << 16 | u64::from(step));
                     }
-                    if self.waits_for_calls(id) {
+                    if self.waits_for_calls(id, rule.asynchronous) {
                         return;
                     }
                 }
@@ -236,10 +238,10 @@ impl Simulation<'_> {
 
     /// The length of a piece of work: a stored result is looked up instead; what was drawn at
     /// enqueue stays.
-    fn length_of_work(&mut self, id: Id, step: u16, number: u16) -> Span {
+    #[inline]
+    fn length_of_work(&mut self, id: Id, step: u16, rule: &Tier, work: &Work) -> Span {
         let attempt = &self.attempts[id];
         let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
-        let rule = self.model.tier(tier);
         let slow = self.conditions.tier(tier).slow;
         if let Some(write) = &rule.write
             && write.stored(&mut self.tiers[tier.index()].ledger, operation, self.now)
@@ -249,12 +251,7 @@ impl Simulation<'_> {
         if rule.drawn == Drawn::AtEnqueue && step == 0 {
             return attempt.work;
         }
-        rule.programs[usize::from(attempt.class)].works[usize::from(number)].draw(
-            key,
-            step,
-            slow,
-            Purpose::Work,
-        )
+        work.draw(key, step, slow, Purpose::Work)
     }
 
     /// Works for so long; a pause of the tier comes on top.
@@ -302,9 +299,9 @@ impl Simulation<'_> {
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
     /// worker.
-    fn waits_for_calls(&mut self, id: Id) -> bool {
+    #[inline]
+    fn waits_for_calls(&mut self, id: Id, asynchronous: bool) -> bool {
         let attempt = &mut self.attempts[id];
-        let asynchronous = self.model.tier(attempt.tier).asynchronous;
         if attempt.pending > 0 {
             attempt.state = State::Calling;
             if asynchronous {
@@ -384,16 +381,16 @@ impl Simulation<'_> {
 
     /// The callee is done with the attempt.
     fn answer(&mut self, id: Id, outcome: Outcome) {
-        if let Caller::User { source } = self.attempts[id].caller {
+        let attempt = &self.attempts[id];
+        if let Caller::User { source } = attempt.caller {
             return self.end_request(id, source, outcome);
         }
-        let left = self.meter.left(self.now);
-        let useful = outcome == Outcome::Ok && self.left_at(id) == Time::NEVER;
-        if self.attempts[id].holds_server {
+        let (tier, arrived, left) = (attempt.tier, attempt.arrived, self.meter.left(self.now));
+        if attempt.holds_server {
             self.release_server(id);
         }
-        let attempt = &self.attempts[id];
-        let meter = &mut self.meter.tiers[attempt.tier.index()];
+        let useful = outcome == Outcome::Ok && self.left_at(id) == Time::NEVER;
+        let meter = &mut self.meter.tiers[tier.index()];
         meter.in_flight.add(-1, left);
         if let Outcome::Refused(reason) = outcome {
             meter.counts.refused[reason as usize] += 1;
@@ -401,7 +398,7 @@ impl Simulation<'_> {
             meter.counts.finished += 1;
             meter.counts.good += u64::from(useful);
             meter.counts.failed += u64::from(outcome == Outcome::Failed);
-            meter.sojourn.add(self.now.since(attempt.arrived));
+            meter.sojourn.add(self.now.since(arrived));
         }
         self.reply(id, outcome);
     }

@@ -17,8 +17,9 @@ use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 
-/// One try of a call at its callee; or a user request, at its client.
+/// One try of a call at its callee; or a user request, at its client. Two cache lines, and no more.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Attempt {
     /// What its draws are keyed by.
     pub key: Key,
@@ -73,6 +74,8 @@ pub struct Attempt {
     /// Whether it goes into the trace.
     pub traced: bool,
 }
+
+const _: () = assert!(size_of::<Attempt>() <= 128, "a storm has tens of thousands of attempts");
 
 /// Who waits for an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
