@@ -277,6 +277,7 @@ impl Source {
     ///
     /// `key` is the source's own: the n-th request of a source comes at the same instant in every
     /// run of one seed.
+    #[inline]
     pub fn next(&self, state: &mut SourceState, key: Key) -> Option<Time> {
         let number = state.issued;
         state.issued += 1;
@@ -409,6 +410,7 @@ impl Intensity {
     }
 
     /// The instant at which Λ reaches the state's cumulative count; `None` when it never does.
+    #[inline]
     fn reach(&self, state: &mut SourceState) -> Option<Time> {
         while self.points.get(state.segment + 1).is_some_and(|next| next.2 <= state.cumulative) {
             state.segment += 1;

@@ -122,6 +122,7 @@ impl Cache {
     }
 
     /// Looks for the key that `request` asks for.
+    #[inline]
     pub fn look(&self, entries: &Entries, request: Key, now: Time) -> Lookup {
         if request.chance(Purpose::Cacheable, self.uncacheable) {
             return Lookup::Uncacheable;
@@ -161,6 +162,7 @@ impl Entries {
         (0..count).for_each(|key| self.present.add(key, now));
     }
 
+    #[inline]
     fn key_of(&self, request: Key) -> usize {
         let mut stream = request.stream(Purpose::CacheKey);
         let rank = match &self.popularity {

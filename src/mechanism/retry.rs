@@ -141,6 +141,7 @@ impl RetryOn {
 
 impl Retry {
     /// The wait before the next attempt, or `None` to give up. `key` is that of the call.
+    #[inline]
     pub fn next_wait(
         &self,
         state: &mut RetryState,

@@ -13,6 +13,7 @@ use crate::mechanism::pool::{Acquired, Clock};
 
 impl Simulation<'_> {
     /// A user wants something.
+    #[inline]
     pub(super) fn begin_request(&mut self, source: u16, client: u32, key: Key, number: u64) {
         let tier = self.sources[usize::from(source)].tier;
         let mix = &self.model.tier(tier).mix;
@@ -44,6 +45,7 @@ impl Simulation<'_> {
     }
 
     /// A user request has come to its end.
+    #[inline]
     pub(super) fn end_request(&mut self, id: Id, source: u16, outcome: Outcome) {
         let (now, left) = (self.now, self.meter.left(self.now));
         let request = &self.attempts[id];
@@ -123,6 +125,7 @@ impl Simulation<'_> {
     }
 
     /// Whether the cache of an edge has the answer to an operation.
+    #[inline]
     fn look(&mut self, edge: EdgeId, operation: Key) -> bool {
         let (rule, entries) = (&self.model.edge(edge).cache, &self.edges[edge.index()].cache);
         let (Some(rule), Some(entries)) = (rule, entries) else { return false };
@@ -210,6 +213,7 @@ impl Simulation<'_> {
 
     /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned away at the door
     /// is over before: in a storm that is every second one, and needs no event.
+    #[inline]
     fn depart_with_clock(&mut self, id: Id, limit: Time) {
         self.attempts[id].deadline = limit;
         self.depart(id);
@@ -219,6 +223,7 @@ impl Simulation<'_> {
     }
 
     /// The attempt has what it needs and leaves for its callee.
+    #[inline]
     fn depart(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         let (key, edge) = (attempt.key, attempt.edge);
@@ -278,6 +283,7 @@ impl Simulation<'_> {
 
     /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
     /// its own, so that no chain of answers and departures can grow with the length of the queue.
+    #[inline]
     fn release_connection(&mut self, edge: EdgeId, replica: u32) {
         if self.model.edge(edge).pool.is_none() {
             return;
@@ -296,6 +302,7 @@ impl Simulation<'_> {
     }
 
     /// An answer reaches its caller, who may have left. A late answer may still fill the cache.
+    #[inline]
     pub(super) fn receive(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), Some(answer)) = (attempt.caller, attempt.answer) else { return };
@@ -383,6 +390,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline]
     fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
         let call = &mut self.calls[id];
         let (edge, replica, deadline) = (call.edge, call.replica as usize, call.deadline);
@@ -413,6 +421,7 @@ impl Simulation<'_> {
         if shared { 0 } else { replica }
     }
 
+    #[inline]
     fn back_off(&mut self, id: Id, wait: Span) {
         let call = &mut self.calls[id];
         call.backing_off = true;
@@ -443,6 +452,7 @@ impl Simulation<'_> {
     }
 
     /// The call is over; its parent goes on when it was the last that it waited for.
+    #[inline]
     fn end_call(&mut self, id: Id, outcome: Outcome) {
         let call = &self.calls[id];
         let (parent, edge, key) = (call.parent, call.edge, call.key);
@@ -504,6 +514,7 @@ impl Simulation<'_> {
     }
 
     /// Frees an attempt whose story is over.
+    #[inline]
     pub(super) fn free(&mut self, id: Id) {
         if self.trace.share > 0.0 {
             self.note_in_trace(id);

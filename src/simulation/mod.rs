@@ -270,6 +270,7 @@ impl<'m> Simulation<'m> {
         }
     }
 
+    #[inline]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
         if let Some(time) = run.source.next(&mut run.state, run.key) {

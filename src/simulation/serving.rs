@@ -13,6 +13,7 @@ use crate::model::{Op, Tier};
 
 impl Simulation<'_> {
     /// An attempt reaches its callee.
+    #[inline]
     pub(super) fn deliver(&mut self, id: Id) {
         let Some(attempt) = self.attempts.get(id) else { return };
         self.meter.tiers[attempt.tier.index()].counts.offered += 1;
@@ -141,6 +142,7 @@ impl Simulation<'_> {
     }
 
     /// Takes a server for the attempt and runs its program.
+    #[inline]
     fn start(&mut self, id: Id, station: u32) {
         let (now, left) = (self.now, self.meter.left(self.now));
         self.stations[station as usize].servers.take();
@@ -255,6 +257,7 @@ impl Simulation<'_> {
     }
 
     /// Works for so long; a pause of the tier comes on top.
+    #[inline]
     fn work(&mut self, id: Id, span: Span) {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
@@ -287,6 +290,7 @@ impl Simulation<'_> {
 
     /// Counts the work that ends now: its length, without pauses on the way. What was done after
     /// somebody up the chain had left is wasted.
+    #[inline]
     fn note_work(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (tier, began) = (attempt.tier.index(), attempt.work_began);
@@ -317,6 +321,7 @@ impl Simulation<'_> {
     }
 
     /// The last call has ended: the attempt goes on, at an asynchronous tier when a server is free.
+    #[inline]
     pub(super) fn resume(&mut self, id: Id) {
         let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
@@ -349,6 +354,7 @@ impl Simulation<'_> {
     }
 
     /// After calls: fail, or do the work of a fallback, or take the next step.
+    #[inline]
     fn go_on(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         if attempt.failed {
@@ -361,6 +367,7 @@ impl Simulation<'_> {
     }
 
     /// The program has come to its end: an error by chance, the effect of a write, the answer.
+    #[inline]
     fn end_program(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
@@ -411,6 +418,7 @@ impl Simulation<'_> {
     }
 
     /// Sends the answer back.
+    #[inline]
     fn reply(&mut self, id: Id, outcome: Outcome) {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Returning;
@@ -432,6 +440,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline]
     fn release_server(&mut self, id: Id) {
         let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
@@ -524,6 +533,7 @@ impl Simulation<'_> {
 
     /// When the first in the chain of callers, from this attempt's own up to the user, left;
     /// [`Time::NEVER`] while all of them wait.
+    #[inline]
     fn left_at(&self, id: Id) -> Time {
         let mut attempt = &self.attempts[id];
         let mut first = Time::NEVER;
