@@ -45,7 +45,7 @@ pub enum Late {
 /// The entries of one cache.
 #[derive(Clone, Debug)]
 pub struct Entries {
-    keys: usize,
+    keys: u32,
     present: Present,
     popularity: Option<Zipf<f64>>,
 }
@@ -116,7 +116,7 @@ impl Cache {
             None => Present::Bits(vec![0; keys.div_ceil(64)]),
             Some(_) => Present::Filled(vec![Time::NEVER; keys]),
         };
-        let mut entries = Entries { keys, present, popularity };
+        let mut entries = Entries { keys: self.keys, present, popularity };
         entries.warm(self.start, Time::ZERO);
         entries
     }
@@ -158,7 +158,7 @@ impl Entries {
 
     /// Fills the given share of keys, the most popular first.
     pub fn warm(&mut self, share: f64, now: Time) {
-        let count = (self.keys as f64 * share).round() as usize;
+        let count = (f64::from(self.keys) * share).round() as usize;
         (0..count).for_each(|key| self.present.add(key, now));
     }
 
@@ -166,10 +166,10 @@ impl Entries {
     fn key_of(&self, request: Key) -> usize {
         let mut stream = request.stream(Purpose::CacheKey);
         let rank = match &self.popularity {
-            Some(zipf) => zipf.sample(&mut stream) as usize - 1,
-            None => (stream.unit() * self.keys as f64) as usize,
+            Some(zipf) => zipf.sample(&mut stream) as u32 - 1,
+            None => (stream.unit() * f64::from(self.keys)) as u32,
         };
-        rank.min(self.keys - 1)
+        rank.min(self.keys - 1) as usize
     }
 }
 

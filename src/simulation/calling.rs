@@ -4,12 +4,13 @@ use super::Simulation;
 use super::event::Event;
 use super::world::{Attempt, Call, Caller, State};
 use crate::document::EdgeId;
-use crate::kernel::{Id, Key, Purpose, Span, Time};
+use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::AttemptRow;
 use crate::mechanism::budget::{Debit, Scope};
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock};
+use crate::model::Edge;
 
 impl Simulation<'_> {
     /// A user wants something.
@@ -380,7 +381,7 @@ impl Simulation<'_> {
             }
             self.end_call(id, outcome);
         } else {
-            match self.decide_retry(id, outcome) {
+            match self.decide_retry(id, rule, outcome) {
                 Some(wait) => self.back_off(id, wait),
                 None => {
                     self.meter.edges[edge.index()].counts.gave_up += 1;
@@ -391,10 +392,9 @@ impl Simulation<'_> {
     }
 
     #[inline]
-    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
+    fn decide_retry(&mut self, id: Id, rule: &Edge, outcome: Outcome) -> Option<Span> {
         let call = &mut self.calls[id];
         let (edge, replica, deadline) = (call.edge, call.replica as usize, call.deadline);
-        let rule = self.model.edge(edge);
         if !self.conditions.retries {
             return None;
         }
@@ -455,11 +455,15 @@ impl Simulation<'_> {
     #[inline]
     fn end_call(&mut self, id: Id, outcome: Outcome) {
         let call = &self.calls[id];
-        let (parent, edge, key) = (call.parent, call.edge, call.key);
-        self.unlink(id);
-        self.calls.remove(id);
+        let (parent, sibling, edge, key) = (call.parent, call.sibling, call.edge, call.key);
         let rule = self.model.edge(edge);
         let caller = &mut self.attempts[parent];
+        if caller.first_call == id {
+            caller.first_call = sibling;
+        } else {
+            unlink(&mut self.calls, caller.first_call, id, sibling);
+        }
+        self.calls.remove(id);
         caller.pending -= 1;
         if outcome != Outcome::Ok {
             if !rule.optional {
@@ -473,19 +477,6 @@ impl Simulation<'_> {
         if caller.pending == 0 && caller.state == State::Calling {
             self.resume(parent);
         }
-    }
-
-    fn unlink(&mut self, id: Id) {
-        let (parent, sibling) = (self.calls[id].parent, self.calls[id].sibling);
-        let mut at = self.attempts[parent].first_call;
-        if at == id {
-            self.attempts[parent].first_call = sibling;
-            return;
-        }
-        while self.calls[at].sibling != id {
-            at = self.calls[at].sibling;
-        }
-        self.calls[at].sibling = sibling;
     }
 
     /// The attempt that made these calls is gone: nobody waits for them.
@@ -541,4 +532,12 @@ impl Simulation<'_> {
             awaited: attempt.awaited(),
         });
     }
+}
+
+/// Takes call `id` out of the list that begins at `at`, where it is not the first.
+fn unlink(calls: &mut Slab<Call>, mut at: Id, id: Id, sibling: Id) {
+    while calls[at].sibling != id {
+        at = calls[at].sibling;
+    }
+    calls[at].sibling = sibling;
 }

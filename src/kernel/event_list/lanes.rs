@@ -74,9 +74,10 @@ impl<E: Copy> Lanes<E> {
         let queue = self.queues.get_mut(self.first)?;
         let entry = queue.pop_front();
         self.heads[self.first] = queue.front().map_or(EMPTY, Entry::key);
-        for lane in 0..self.queues.len() {
-            if self.heads[lane] < self.first_key() {
-                self.first = lane;
+        let mut lowest = self.first_key();
+        for (lane, &head) in self.heads.iter().enumerate().take(self.spans.len()) {
+            if head < lowest {
+                (self.first, lowest) = (lane, head);
             }
         }
         entry
