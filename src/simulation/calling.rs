@@ -212,8 +212,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned away at the door
-    /// is over before: in a storm that is every second one, and needs no event.
+    /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned
+    /// away at the door is over before: in a storm that is every second one, and needs no event.
     #[inline]
     fn depart_with_clock(&mut self, id: Id, limit: Time) {
         self.attempts[id].deadline = limit;

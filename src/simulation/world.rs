@@ -17,54 +17,39 @@ use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 
-/// One try of a call at its callee; or a user request, at its client. Two cache lines, and no more.
+/// One try of a call at its callee; or a user request, at its client. Two cache lines, and no
+/// more: in the first what decides about it, in the second what it does and what is noted of it.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub struct Attempt {
     /// What its draws are keyed by.
     pub key: Key,
-    /// The operation it stands for: the same for all attempts of a call.
-    pub operation: Key,
-    /// Who waits for it.
-    pub caller: Caller,
-    /// Number of its user request: source in the upper 16 bits, number within it below.
-    pub request: u64,
     /// After this nobody waits, as far as the callee knows.
     pub deadline: Time,
-    /// Sent by the caller.
-    pub sent: Time,
-    /// Reached the callee.
-    pub arrived: Time,
-    /// Service began.
-    pub started: Time,
-    /// The work under way began.
-    pub work_began: Time,
-    /// Length of the work under way, or drawn for the first.
-    pub work: Span,
-    /// Pauses of the tier that had been reckoned with when the work began.
-    pub pauses: Span,
+    /// When the caller left; [`Time::NEVER`] while it waits.
+    pub left_at: Time,
+    /// Who waits for it.
+    pub caller: Caller,
+    /// The first of its calls, [`Id::NONE`] without.
+    pub first_call: Id,
+    /// Replica of the tier, or number of the client.
+    pub replica: u32,
+    /// 1 for the first of its call.
+    pub number: u32,
     /// The edge it came along; without meaning for a user request.
     pub edge: EdgeId,
     /// Its callee.
     pub tier: TierId,
     /// Its class.
     pub class: u16,
-    /// Replica of the tier, or number of the client.
-    pub replica: u32,
     /// Where in the program it is.
     pub step: u16,
     /// Calls it waits for.
     pub pending: u16,
-    /// The first of its calls, [`Id::NONE`] without.
-    pub first_call: Id,
-    /// 1 for the first of its call.
-    pub number: u32,
     /// Where in its life it is.
     pub state: State,
     /// The callee's answer, once there is one.
     pub answer: Option<Outcome>,
-    /// When the caller left; [`Time::NEVER`] while it waits.
-    pub left_at: Time,
     /// Whether it holds a server.
     pub holds_server: bool,
     /// Whether a call it needs has failed.
@@ -73,6 +58,22 @@ pub struct Attempt {
     pub turned_away: bool,
     /// Whether it goes into the trace.
     pub traced: bool,
+    /// Reached the callee.
+    pub arrived: Time,
+    /// The work under way began.
+    pub work_began: Time,
+    /// Length of the work under way, or drawn for the first.
+    pub work: Span,
+    /// Pauses of the tier that had been reckoned with when the work began.
+    pub pauses: Span,
+    /// The operation it stands for: the same for all attempts of a call.
+    pub operation: Key,
+    /// Sent by the caller.
+    pub sent: Time,
+    /// Service began.
+    pub started: Time,
+    /// Number of its user request: source in the upper 16 bits, number within it below.
+    pub request: u64,
 }
 
 const _: () = assert!(size_of::<Attempt>() <= 128, "a storm has tens of thousands of attempts");
