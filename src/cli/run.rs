@@ -26,7 +26,7 @@ pub struct Run {
     #[command(flatten)]
     source: Source,
     /// Seed of all random numbers [default: the model's, or 1].
-    #[arg(long)]
+    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Folder for summary.json, Parquet and plots; made if it is not there.
     #[arg(long, value_name = "DIR")]
@@ -54,6 +54,8 @@ impl Run {
         }
         if let Some(out) = &self.out {
             file::make_folder(out)?;
+            // A trace of an earlier run would stand beside the files of this one.
+            file::remove(&out.join("attempts.parquet"))?;
         }
         let twins = self.simulate(&loaded)?;
         let summary = Summary::of(model, &twins);
@@ -105,7 +107,7 @@ impl Run {
             Format::Text => {
                 let out = std::io::stdout();
                 let style = Style { colour: super::colour(&out), width: 100 };
-                let mut page = text::render(&loaded.model, summary, style);
+                let mut page = text::render(&loaded.model, summary, style, self.expect);
                 if let Some(out) = &self.out {
                     page.push_str(&format!("\nFiles are in {}\n", out.display()));
                 }
@@ -176,6 +178,11 @@ fn write_files(out: &Path, model: &Model, twins: &Twins, summary: &Summary) -> a
     #[cfg(not(any(feature = "parquet", feature = "plot")))]
     let _ = (model, twins);
     Ok(())
+}
+
+/// Reads a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a seed is a whole number from 0".into())
 }
 
 /// Reads "5%" or "5".

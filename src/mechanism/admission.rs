@@ -52,9 +52,10 @@ impl Admission {
         })
     }
 
-    /// At this rate, with a burst of 10 ms of it.
+    /// At this rate, with a burst of 100 ms of it, and of ten at least: with less, chance alone
+    /// makes arrivals bunch and a limit turn away what is well below it.
     pub fn at(rate: f64) -> Self {
-        Admission { rate, burst: (rate / 100.0).max(1.0) }
+        Admission { rate, burst: (rate / 10.0).max(10.0) }
     }
 
     /// A limiter that starts full.

@@ -46,6 +46,7 @@ pub enum Late {
 #[derive(Clone, Debug)]
 pub struct Entries {
     keys: u32,
+    ttl: Option<Span>,
     present: Present,
     popularity: Option<Zipf<f64>>,
 }
@@ -56,8 +57,8 @@ pub struct Entries {
 enum Present {
     /// One bit a key.
     Bits(Vec<u64>),
-    /// When each key was filled; [`Time::NEVER`] where it is absent.
-    Filled(Vec<Time>),
+    /// Until when each key is good.
+    Until(Vec<Time>),
 }
 
 /// What a lookup found.
@@ -114,11 +115,30 @@ impl Cache {
         let keys = self.keys as usize;
         let present = match self.ttl {
             None => Present::Bits(vec![0; keys.div_ceil(64)]),
-            Some(_) => Present::Filled(vec![Time::NEVER; keys]),
+            Some(_) => Present::Until(vec![Time::ZERO; keys]),
         };
-        let mut entries = Entries { keys: self.keys, present, popularity };
+        let mut entries = Entries { keys: self.keys, ttl: self.ttl, present, popularity };
         entries.warm(self.start, Time::ZERO);
+        // In a cache that has run for a while entries are of every age. Were all of them fresh, all
+        // would expire in the same instant, and the start of the run would be a trigger by itself.
+        if let (Present::Until(until), Some(ttl)) = (&mut entries.present, self.ttl) {
+            for (key, until) in until.iter_mut().enumerate().filter(|(_, at)| **at > Time::ZERO) {
+                let left = Key::root(key as u64).unit(Purpose::CacheKey);
+                *until = Time::ZERO + ttl.scaled(left);
+            }
+        }
         entries
+    }
+
+    /// Share of lookups that miss in the steady state at `rate` lookups a second: with a `ttl` a
+    /// key asked for λ times a second misses once in 1 + λ·ttl times (renewal argument; uniform
+    /// keys, so an upper bound under Zipf); without one, what was not there at the start, at first.
+    pub fn steady_miss(&self, rate: f64) -> f64 {
+        let cacheable = match self.ttl {
+            Some(ttl) => 1.0 / (1.0 + rate / f64::from(self.keys) * ttl.seconds()),
+            None => 1.0 - self.start,
+        };
+        self.uncacheable + (1.0 - self.uncacheable) * cacheable
     }
 
     /// Looks for the key that `request` asks for.
@@ -130,10 +150,7 @@ impl Cache {
         let key = entries.key_of(request);
         let good = match &entries.present {
             Present::Bits(bits) => bits[key / 64] >> (key % 64) & 1 == 1,
-            Present::Filled(filled) => {
-                let at = filled[key];
-                at != Time::NEVER && self.ttl.is_none_or(|ttl| now < at + ttl)
-            }
+            Present::Until(until) => now < until[key],
         };
         if good { Lookup::Hit } else { Lookup::Miss }
     }
@@ -142,7 +159,8 @@ impl Cache {
     pub fn fill(&self, entries: &mut Entries, request: Key, now: Time) {
         if !request.chance(Purpose::Cacheable, self.uncacheable) {
             let key = entries.key_of(request);
-            entries.present.add(key, now);
+            let until = self.ttl.map_or(Time::NEVER, |ttl| now + ttl);
+            entries.present.add(key, until);
         }
     }
 }
@@ -152,14 +170,15 @@ impl Entries {
     pub fn flush(&mut self) {
         match &mut self.present {
             Present::Bits(bits) => bits.fill(0),
-            Present::Filled(filled) => filled.fill(Time::NEVER),
+            Present::Until(until) => until.fill(Time::ZERO),
         }
     }
 
     /// Fills the given share of keys, the most popular first.
     pub fn warm(&mut self, share: f64, now: Time) {
         let count = (f64::from(self.keys) * share).round() as usize;
-        (0..count).for_each(|key| self.present.add(key, now));
+        let until = self.ttl.map_or(Time::NEVER, |ttl| now + ttl);
+        (0..count).for_each(|key| self.present.add(key, until));
     }
 
     #[inline]
@@ -175,10 +194,10 @@ impl Entries {
 
 impl Present {
     #[inline]
-    fn add(&mut self, key: usize, now: Time) {
+    fn add(&mut self, key: usize, until: Time) {
         match self {
             Present::Bits(bits) => bits[key / 64] |= 1 << (key % 64),
-            Present::Filled(filled) => filled[key] = now,
+            Present::Until(good_until) => good_until[key] = until,
         }
     }
 }

@@ -155,6 +155,34 @@ impl Lever {
         }
     }
 
+    /// As the log of a run says it: "demand of client x 2.5".
+    pub fn describe(&self, names: &Names) -> String {
+        let tier = |tier: &TierId| names.tier_name(*tier).to_owned();
+        let share = crate::document::share_text;
+        let parts: Vec<String> = match self {
+            Lever::Demand(tiers) => tiers
+                .iter()
+                .map(|(id, surge)| match surge {
+                    Surge::Burst { requests, .. } => format!("{} + {requests}", tier(id)),
+                    _ => format!("{} x {}", tier(id), surge.top()),
+                })
+                .collect(),
+            Lever::Slow(tiers) => {
+                tiers.iter().map(|(id, f)| format!("{} x {f}", tier(id))).collect()
+            }
+            Lever::Lose(tiers) | Lever::Fail(tiers) => {
+                tiers.iter().map(|(id, part)| format!("{} {}", tier(id), share(*part))).collect()
+            }
+            Lever::Down(tiers) => tiers.iter().map(|(id, _)| tier(id)).collect(),
+            Lever::Delay(edges) => {
+                edges.iter().map(|(id, by)| format!("{} + {by}", names.edge_name(*id))).collect()
+            }
+            Lever::Pause(tiers) => tiers.iter().map(tier).collect(),
+            Lever::Flush(edges) => edges.iter().map(|id| names.edge_name(*id)).collect(),
+        };
+        format!("{} ({})", self.name(), parts.join(", "))
+    }
+
     /// The key of the model file, for logs and plots.
     pub fn name(&self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 //! them.
 
 use super::{Edge, Model, Tier};
-use crate::document::{EdgeId, share_text};
+use crate::document::{EdgeId, rate_text, share_text};
 use crate::kernel::Span;
 use crate::mechanism::budget::{Debit, Deposit, Scope};
 use crate::mechanism::cache::Late;
@@ -55,6 +55,13 @@ fn tier(tier: &Tier) -> String {
     if tier.min_remaining > Span::ZERO {
         parts.push(format!("no step begins with less than {} left", tier.min_remaining));
     }
+    if let Some(admission) = &tier.admission {
+        let rate = rate_text(admission.rate);
+        parts.push(format!("rate limit {rate} with bursts of {:.0}", admission.burst));
+    }
+    if tier.errors > 0.0 {
+        parts.push(format!("{} fail after their work", share_text(tier.errors)));
+    }
     if let Some(write) = &tier.write {
         parts.push(if write.keyed { "writes are keyed" } else { "writes are not keyed" }.into());
     }
@@ -98,10 +105,16 @@ fn edge(model: &Model, id: EdgeId) -> String {
             Late::Discard => "thrown away",
             Late::Fill => "kept",
         };
-        parts.push(format!("cache of {} keys, late answers {late}", cache.keys));
+        let age = cache.ttl.map_or("for ever".into(), |ttl| format!("for {ttl}"));
+        let start = share_text(cache.start);
+        parts.push(format!(
+            "cache of {} keys kept {age}, {start} of them at the start, late answers {late}",
+            cache.keys
+        ));
     }
     if edge.optional {
-        parts.push("optional".into());
+        let fallback = if edge.fallback.is_some() { " with a fallback" } else { "" };
+        parts.push(format!("optional{fallback}"));
     }
     parts.join("; ")
 }

@@ -353,13 +353,13 @@ fn unkeyed_write(model: &Model, tier: TierId) -> Option<Fault> {
 
 /// Nobody calls the tier.
 fn unused(model: &Model, tier: TierId) -> Option<Fault> {
-    if model.edges.iter().any(|edge| edge.callee == tier) {
+    if !model.reaching_clients()[tier.index()].is_empty() {
         return None;
     }
     let name = model.names.tier_name(tier);
     let finding = Fault::finding(
         "unused tier",
-        format!("nobody calls {name}"),
+        format!("no client reaches {name}"),
         "it stays idle for the whole run".into(),
         "name it in the `calls` of a tier, or remove it".into(),
     );

@@ -126,10 +126,8 @@ impl Model {
             for (class, rate) in rates.into_iter().enumerate() {
                 for (edge, calls) in here.programs[class].expectation().1 {
                     let rule = self.edge(edge);
-                    let missed = rule.cache.as_ref().map_or(1.0, |cache| {
-                        1.0 - (1.0 - cache.uncacheable)
-                            * if cache.ttl.is_none() { cache.start } else { 0.0 }
-                    });
+                    let missed =
+                        rule.cache.as_ref().map_or(1.0, |cache| cache.steady_miss(rate * calls));
                     let sent = rate * calls * missed * attempts(rule);
                     flow.edges[edge.index()] += sent;
                     by_class[rule.callee.index()][class] += sent;

@@ -3,7 +3,7 @@
 
 use super::tier::{MOST_REQUESTS, System};
 use super::{Tier, or};
-use crate::document::{EdgeId, Section, TierId, Value};
+use crate::document::{EdgeId, Section, TierId, Value, nearest};
 use crate::kernel::{Span, Time};
 use crate::mechanism::arrival::{Arrivals, Surge};
 use crate::mechanism::playbook::{Action, Step};
@@ -270,8 +270,21 @@ pub fn overridden(text: &str, settings: &[String]) -> Result<String, String> {
         })?;
         let value = value.trim();
         let value: toml_edit::Value = value.parse().unwrap_or_else(|_| value.into());
+        // Diagnostics write list elements as trigger[0]; both ways lead there.
+        let plain = path.trim().replace('[', ".").replace(']', "");
         let mut item = document.as_item_mut();
-        for part in path.trim().split('.') {
+        let mut names_something = false;
+        for part in plain.split('.') {
+            // A mistyped name would make a new tier that nobody calls, and the answer to the
+            // what-if would be that nothing changes.
+            if names_something
+                && let Some(table) = item.as_table_like()
+                && !table.contains_key(part)
+            {
+                let cure = nearest(part, table.iter().map(|(name, _)| name));
+                return Err(format!("`{path}`: the model has no `{part}` there; {cure}"));
+            }
+            names_something = matches!(part, "tier" | "call" | "class");
             item =
                 descend(item, part).ok_or_else(|| format!("`{path}` leads nowhere at `{part}`"))?;
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A file or folder that could not be written, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be written: {source}", path.display())]
+#[error("{} cannot be written", path.display())]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
@@ -89,6 +89,19 @@ pub fn make_folder(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).map_err(|source| FileError { path: path.to_owned(), source })
 }
 
+/// Removes a file, if it is there.
+///
+/// # Errors
+/// The file and what the system says of it.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(FileError { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +118,6 @@ mod tests {
     #[test]
     fn an_error_names_the_file() {
         let error = write(Path::new("/nowhere/a.txt"), b"").unwrap_err();
-        assert!(error.to_string().starts_with("/nowhere/a.txt cannot be written:"));
+        assert!(error.to_string().starts_with("/nowhere/a.txt cannot be written"));
     }
 }

@@ -29,7 +29,7 @@ pub enum ParquetError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The writer refused.
-    #[error("{} cannot be written: {source}", path.display())]
+    #[error("{} cannot be written", path.display())]
     Format {
         /// The file.
         path: PathBuf,

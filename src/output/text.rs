@@ -15,8 +15,8 @@ pub struct Style {
     pub width: u16,
 }
 
-/// The page.
-pub fn render(model: &Model, summary: &Summary, style: Style) -> String {
+/// The page; with what was expected, where that was asked for.
+pub fn render(model: &Model, summary: &Summary, style: Style, expected: bool) -> String {
     let mut page = String::new();
     page.push_str(&style.bold(&model.title));
     page.push('\n');
@@ -33,7 +33,9 @@ pub fn render(model: &Model, summary: &Summary, style: Style) -> String {
     for assumption in &summary.assumptions {
         page.push_str(&style.wrapped(&format!("  {assumption}"), 4));
     }
-    page.push_str(&expectations(summary, style));
+    if expected {
+        page.push_str(&expectations(summary, style));
+    }
     page
 }
 

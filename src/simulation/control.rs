@@ -170,7 +170,7 @@ impl Simulation<'_> {
 
     pub(super) fn begin_trigger(&mut self, number: u16) {
         let trigger = &self.model.triggers[usize::from(number)];
-        self.log(format!("{} begins", trigger.lever.name()), false);
+        self.log(format!("{} begins", trigger.lever.describe(&self.model.names)), false);
         match &trigger.lever {
             Lever::Flush(edges) => {
                 for edge in edges {
@@ -196,7 +196,7 @@ impl Simulation<'_> {
 
     pub(super) fn end_trigger(&mut self, number: u16) {
         let trigger = &self.model.triggers[usize::from(number)];
-        self.log(format!("{} ends", trigger.lever.name()), false);
+        self.log(format!("{} ends", trigger.lever.describe(&self.model.names)), false);
         self.active[usize::from(number)] = false;
         self.apply_triggers();
         for tier in self.model.tier_ids() {

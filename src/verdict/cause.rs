@@ -44,17 +44,11 @@ impl Scene<'_> {
             .or_else(|| self.stale_queue())
     }
 
-    /// A tier that did well in the twin and does not here, whether users notice or not.
+    /// The deepest tier at which less than half of what reaches it succeeds, whether users notice
+    /// or not: they may be served from a fallback.
     pub fn down(&self) -> Option<(TierId, TierRow)> {
-        let share = |record: &Record, tier| {
-            let row = record.tier_sum(tier, self.windows.clone());
-            row.good as f64 / row.offered.max(1) as f64
-        };
-        let twin = self.twin?;
-        let fell = |&tier: &TierId| share(self.record, tier) < 0.5 && share(twin, tier) > 0.9;
-        let tier = self.servers().filter(fell).last()?;
-        let row = self.tier(tier);
-        (row.offered > 0).then_some((tier, row))
+        let rows = self.servers().map(|tier| (tier, self.tier(tier)));
+        rows.filter(|(_, row)| row.good * 2 < row.offered).last()
     }
 
     /// Attempts a second.

@@ -32,8 +32,8 @@ pub struct Evidence {
     pub response_mean_s: Option<f64>,
     /// `itself`, or `operator` when he acted before it recovered; null when it did not recover.
     pub recovered_by: Option<String>,
-    /// A tier that stays down though users are served.
-    pub still_down: Option<String>,
+    /// The deepest tier at which less than half of what reaches it succeeds.
+    pub tier_down: Option<String>,
     /// The tier that suffers most: the highest offered rate for its capacity.
     pub tier: Option<String>,
     /// Attempts that reach it.
@@ -114,9 +114,9 @@ impl Evidence {
             response_mean_s: row.sojourn.mean_s(),
             recovered_by: recovery
                 .map(|at| if acted(at) { "operator" } else { "itself" }.to_owned()),
-            still_down: scene.down().map(|(tier, row)| {
+            tier_down: scene.down().map(|(tier, row)| {
                 format!(
-                    "{} stays down: {} of the {} that reach it succeed",
+                    "{} is down: only {} of the {} that reach it succeed",
                     model.names.tier_name(tier),
                     share_text((row.good as f64 / row.offered as f64 * 1000.0).round() / 1000.0),
                     rate_text(scene.rate(row.offered)),

@@ -8,8 +8,8 @@
 //! | undecided | the run is too short to tell |
 //!
 //! Each client tier is judged by itself, and the worst ruling is the verdict. `ruling` says what is
-//! healthy and what follows; `cause` names the loop that sustains a bad state; `sentence` says it all
-//! to a manager. Everything here is pure.
+//! healthy and what follows; `cause` names the loop that sustains a bad state; `sentence` says it
+//! all to a manager. Everything here is pure.
 
 mod cause;
 mod evidence;

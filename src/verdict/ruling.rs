@@ -1,12 +1,12 @@
 //! What is healthy, and which class follows.
 //!
 //! A stretch of time is *healthy* when its goodput is at least the criterion's share of its demand,
-//! less three standard deviations of a Poisson count (so that chance alone does not make ten requests
-//! a second ill), and when answers take on average at most so many times as long as in the twin: a
-//! backlog that is answered minutes late is no recovery. A stretch is as long as the criterion's hold,
-//! and longer where fewer than [`LEAST_REQUESTS`] would fall into it; at the end of the run it is at
-//! least a tenth of the time after the trigger. Recovery is the start of the first healthy stretch
-//! after the trigger; it does not depend on the length of the run.
+//! less three standard deviations of a Poisson count (so that chance alone does not make ten
+//! requests a second ill), and when answers take on average at most so many times as long as in the
+//! twin: a backlog that is answered minutes late is no recovery. A stretch is as long as the
+//! criterion's hold, and longer where fewer than [`LEAST_REQUESTS`] would fall into it; at the end
+//! of the run it is at least a tenth of the time after the trigger. Recovery is the start of the
+//! first healthy stretch after the trigger; it does not depend on the length of the run.
 
 use crate::document::TierId;
 use crate::kernel::{Span, Time};
@@ -44,9 +44,9 @@ pub struct Beat {
     pub ended: u64,
     /// Sum of their response times (s).
     pub response_s: f64,
-    /// Attempts waiting anywhere, on average.
+    /// Attempts waiting at other tiers, on average.
     pub backlog: f64,
-    /// Attempts finished anywhere.
+    /// Attempts finished at other tiers.
     pub served: u64,
 }
 
@@ -98,7 +98,9 @@ pub fn beats(record: &Record, client: TierId) -> Vec<Beat> {
         .map(|(index, window)| {
             let seconds = window.to.since(window.from).seconds();
             let row = &record.tiers[client.index()][index];
-            let all = || record.tiers.iter().map(|rows| &rows[index]);
+            let others =
+                record.tiers.iter().enumerate().filter(|(tier, _)| *tier != client.index());
+            let all = || others.clone().map(|(_, rows)| &rows[index]);
             Beat {
                 from: window.from,
                 to: window.to,
@@ -171,8 +173,8 @@ impl Measure<'_> {
         ends.into_iter().find(|stretch| self.suffices(stretch, least))
     }
 
-    /// The start of the first healthy stretch. Its first window must be healthy by itself, so that a
-    /// good end does not make up for a bad beginning.
+    /// The start of the first healthy stretch. Its first window must be healthy by itself, so that
+    /// a good end does not make up for a bad beginning.
     fn recovery(&self, after: &[Beat]) -> Option<Time> {
         let mut end = 0;
         for start in 0..after.len() {
@@ -205,8 +207,8 @@ fn duration(beats: &[Beat]) -> Span {
 }
 
 /// How much longer the backlog takes to drain at the pace of the last half, if it drains: from the
-/// third to the fourth quarter it falls by more than three standard deviations of what chance does to
-/// the difference of arrivals and departures.
+/// third to the fourth quarter it falls by more than three standard deviations of what chance does
+/// to the difference of arrivals and departures.
 fn draining(after: &[Beat]) -> Option<Span> {
     let quarter = after.len() / 4;
     if quarter < 2 {

@@ -70,7 +70,7 @@ fn stable(model: &Model, ruling: &Ruling, evidence: &Evidence, who: &str) -> Str
     } else {
         format!("Stable: {who} are served again {}, and to the end ({served}).", after(recovery))
     };
-    if let Some(down) = &evidence.still_down {
+    if let Some(down) = &evidence.tier_down {
         text.push_str(&format!(" But {down}."));
     }
     text

@@ -128,8 +128,9 @@ fn an_unbounded_queue_serves_only_the_dead() {
     }
     let late = |row: &&AttemptRow| row.sent.seconds() > 4.01 && row.outcome == Some(Outcome::Ok);
     assert_eq!(rows.iter().filter(late).count(), 0);
-    let after_five =
-        beats(&twins.record, model.names.find_tier("client").unwrap()).into_iter().filter(|beat| beat.from.seconds() >= 5.0);
+    let after_five = beats(&twins.record, model.names.find_tier("client").unwrap())
+        .into_iter()
+        .filter(|beat| beat.from.seconds() >= 5.0);
     let good: u64 = after_five.map(|beat| beat.good).sum();
     assert!((good as f64) < 0.02 * 1000.0 * 115.0, "{good} answered after 5 s");
 }
@@ -145,7 +146,12 @@ fn a_queue_of_half_a_second_gives_full_goodput_for_ever() {
 fn a_spike_outlives_itself() {
     let (model, twins, summary) = as_expected("spike_metastable");
     let twin = twins.twin.as_ref().unwrap();
-    let calm = metastable::verdict::classify(&beats(twin, model.names.find_tier("client").unwrap()), None, None, &model.criteria);
+    let calm = metastable::verdict::classify(
+        &beats(twin, model.names.find_tier("client").unwrap()),
+        None,
+        None,
+        &model.criteria,
+    );
     assert_eq!(calm.class, Class::Stable);
     assert_eq!(summary.verdict.evidence.sustaining_edge.as_deref(), Some("client->api"));
     let end = &phase(&summary, "end").tiers;
@@ -189,4 +195,17 @@ fn one_key_for_each_payment_charges_nobody_twice() {
 #[test]
 fn a_checkout_with_nested_timeouts_still_does_not_recover() {
     as_expected("checkout");
+}
+
+/// What the README shows line by line is a whole model, and does what it says.
+#[test]
+fn the_model_of_the_readme_runs_as_printed() {
+    let readme =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let block = readme.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let model = Model::parse(block, &|_| Err("no file".into())).unwrap();
+    let (_, summary) = run(&model);
+    let missed: Vec<_> = summary.expectations.iter().filter(|e| !e.met).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert_eq!(summary.verdict.evidence.recovered_by.as_deref(), Some("operator"));
 }
