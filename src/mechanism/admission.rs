@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_limiter_lets_in_its_rate_and_no_more() {
-        let mut limiter = Admission::at(50.0).start(Time::ZERO);
+        let mut limiter = Admission { burst: 1.0, ..Admission::at(50.0) }.start(Time::ZERO);
         let admitted =
             (1..=10_000).filter(|&i| limiter.admits(Time::ZERO + Span::from_millis(i))).count();
         assert!((499..=501).contains(&admitted), "{admitted}");

@@ -145,7 +145,13 @@ impl Scene<'_> {
             [(row.timed_out, "timeouts"), (row.refused, "refusals"), (row.failed, "errors")];
         let (_, cause) = causes.into_iter().max_by_key(|(count, _)| *count).expect("three causes");
         let able = self.model.capacity(callee).filter(|able| *able < offered);
-        let able = able.map_or(String::new(), |able| format!(", which can do {}", rate_text(able)));
+        let able = able.map_or(String::new(), |able| {
+            format!(
+                ", which can do \
+        {}",
+                rate_text(able)
+            )
+        });
         format!(
             "{cause} on {} are retried, and these retries are {} of the {} that reach {}{able}",
             self.model.names.edge_name(edge),
@@ -166,7 +172,8 @@ impl Scene<'_> {
         let edge = self.model.edge_ids().find(colder)?;
         let percent = |record| share_text((hit_share(record, edge) * 1000.0).round() / 1000.0);
         let words = format!(
-            "the cache on {} hits {} of lookups where it should hit {}, and what misses overloads {}",
+            "the cache on {} hits {} of lookups where it should hit {}, and what misses \
+            overloads {}",
             self.model.names.edge_name(edge),
             percent(self.record),
             percent(twin),

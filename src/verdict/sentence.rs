@@ -12,7 +12,12 @@ pub fn of(model: &Model, record: &Record, ruling: &Ruling, evidence: &Evidence) 
     let who = evidence.client.as_ref().map_or("users".into(), |name| format!("users of {name}"));
     let answered = percent(evidence.goodput_share);
     let demand = rate_text(evidence.demand_per_s);
-    let fed = evidence.sustaining_loop.as_ref().map_or(String::new(), |words| format!(": {words}"));
+    let fed = evidence.sustaining_loop.as_ref().map_or(String::new(), |words| {
+        format!(
+            ": \
+    {words}"
+        )
+    });
     let stopped = if record.interrupted { "Interrupted before its end. " } else { "" };
     let text = match (ruling.class, ruling.doubt) {
         (Class::Stable, _) => stable(model, ruling, evidence, &who),
@@ -33,7 +38,8 @@ pub fn of(model: &Model, record: &Record, ruling: &Ruling, evidence: &Evidence) 
             },
         ),
         (Class::Undecided, Some(Doubt::Draining(rest))) => format!(
-            "Undecided: a backlog shrinks that has not gone by the end; answers take {} on average, \
+            "Undecided: a backlog shrinks that has not gone by the end; answers take {} on \
+            average, \
              {answered} of {demand} come in time. Run at least {rest} longer to see the end.",
             seconds(evidence.response_mean_s),
         ),
@@ -64,7 +70,8 @@ fn stable(model: &Model, ruling: &Ruling, evidence: &Evidence, who: &str) -> Str
         )
     } else if evidence.recovered_by.as_deref() == Some("operator") {
         format!(
-            "Stable, by the operator's hand: {who} are served again {}, and to the end ({served}).",
+            "Stable, by the operator's hand: {who} are served again {}, and to the end \
+            ({served}).",
             after(recovery)
         )
     } else {
