@@ -3,6 +3,8 @@
 //! Parameters are held in nanoseconds and shapes; a model file gives them by mean or by
 //! percentiles. Sampling goes through `rand_distr`, whose ziggurat tables and `libm` give the same
 //! bits on every platform; the few closed forms here use `libm` for the same reason.
+//! Only the fits through percentiles of a normal or gamma law go through `statrs` and the system's
+//! functions: there the last bit of a parameter may differ between platforms.
 
 use rand::Rng;
 use rand_distr::{Distribution as _, Exp1, Gamma, StandardNormal};

@@ -1,6 +1,9 @@
 //! The record of a run: a row for each window and tier, a row for each window and edge, the log,
 //! the totals.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::document::{EdgeId, TierId};
 use crate::kernel::Time;
 use crate::measure::histogram::Sparse;
@@ -124,7 +127,7 @@ pub struct LogEntry {
 }
 
 /// Counts over a whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Events handled.
     pub events: u64,

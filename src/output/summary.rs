@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Twins;
-use crate::measure::{EdgeFigures, TierFigures};
+use crate::measure::{EdgeFigures, TierFigures, Totals};
 use crate::model::{Model, assumptions};
 use crate::verdict::{self, Evidence, Phase};
 
@@ -39,7 +39,7 @@ pub struct Summary {
     /// What triggers and the operator did.
     pub log: Vec<LogSummary>,
     /// Counts over the whole run, warm-up included.
-    pub totals: TotalsSummary,
+    pub totals: Totals,
 }
 
 /// What was run.
@@ -110,23 +110,6 @@ pub struct LogSummary {
     pub what: String,
 }
 
-/// Counts over the whole run.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct TotalsSummary {
-    /// Events handled.
-    pub events: u64,
-    /// User requests that began.
-    pub requests: u64,
-    /// Of these, answered well.
-    pub answered: u64,
-    /// Failed.
-    pub failed: u64,
-    /// Still under way at the end.
-    pub in_flight: u64,
-    /// Attempts made on all edges.
-    pub attempts: u64,
-}
-
 impl Summary {
     /// The summary of twins.
     pub fn of(model: &Model, twins: &Twins) -> Self {
@@ -134,7 +117,6 @@ impl Summary {
         let phases = verdict::phases(model, record);
         let expectations = verdict::hold_against(model, record, &twins.verdict, &phases);
         let main = Phase::main(&phases).map(|phase| phase_summary(model, twins, phase));
-        let totals = &record.totals;
         Summary {
             schema_version: SCHEMA_VERSION,
             model: ModelSummary {
@@ -174,14 +156,7 @@ impl Summary {
                     what: entry.what.clone(),
                 })
                 .collect(),
-            totals: TotalsSummary {
-                events: totals.events,
-                requests: totals.requests,
-                answered: totals.answered,
-                failed: totals.failed,
-                in_flight: totals.in_flight,
-                attempts: totals.attempts,
-            },
+            totals: record.totals,
         }
     }
 
