@@ -61,6 +61,14 @@ impl<T> Slab<T> {
         Id::living(slot, 1)
     }
 
+    /// Forgets all records and their names, and keeps the room. The next records get the same names
+    /// as those of a new slab.
+    pub fn clear(&mut self) {
+        self.generations.clear();
+        self.records.clear();
+        self.free.clear();
+    }
+
     /// Removes a living record; its name is dead from now on.
     #[inline]
     pub fn remove(&mut self, id: Id) {

@@ -12,11 +12,18 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Changes the level by `delta` when `left` of the window is still to come.
+    /// The level rises by one when `left` of the window is still to come.
     #[inline]
-    pub fn add(&mut self, delta: i64, left: Span) {
-        self.level += delta;
-        self.area += i128::from(delta) * i128::from(left.nanos());
+    pub fn up(&mut self, left: Span) {
+        self.level += 1;
+        self.area += i128::from(left.nanos());
+    }
+
+    /// The level falls by one when `left` of the window is still to come.
+    #[inline]
+    pub fn down(&mut self, left: Span) {
+        self.level -= 1;
+        self.area -= i128::from(left.nanos());
     }
 
     /// The level now.
@@ -43,8 +50,8 @@ mod tests {
     fn the_area_is_level_times_time() {
         let mut gauge = Gauge::default();
         gauge.open(Span::from_secs(10));
-        gauge.add(3, Span::from_secs(10));
-        gauge.add(-1, Span::from_secs(4));
+        (0..3).for_each(|_| gauge.up(Span::from_secs(10)));
+        gauge.down(Span::from_secs(4));
         assert_eq!(gauge.area_s(), 3.0 * 6.0 + 2.0 * 4.0);
         gauge.open(Span::from_secs(1));
         assert_eq!((gauge.area_s(), gauge.level()), (2.0, 2));

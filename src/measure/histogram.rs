@@ -11,6 +11,7 @@ use crate::kernel::Span;
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
 const BUCKETS: usize = ((64 - SUB_BITS as usize) + 1) * SUB as usize;
+const _: () = assert!(BUCKETS >> SUB_BITS <= 64, "`touched` has a bit for each doubling");
 
 /// Relative error of every quantile.
 pub const RELATIVE_ERROR: f64 = 1.0 / 64.0;
@@ -19,11 +20,10 @@ pub const RELATIVE_ERROR: f64 = 1.0 / 64.0;
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u32; BUCKETS]>,
-    lowest: usize,
-    highest: usize,
+    /// Bit per doubling (32 buckets): something there has been counted.
+    touched: u64,
     /// Sum of all values (ns), for the exact mean.
     sum: u128,
-    count: u64,
 }
 
 /// A closed histogram: only the buckets that hold something, by rising size.
@@ -57,7 +57,7 @@ impl Bucket {
 impl Histogram {
     /// Empty.
     pub fn new() -> Self {
-        Histogram { counts: Box::new([0; BUCKETS]), lowest: BUCKETS, highest: 0, sum: 0, count: 0 }
+        Histogram { counts: Box::new([0; BUCKETS]), touched: 0, sum: 0 }
     }
 
     /// Counts one value.
@@ -65,25 +65,25 @@ impl Histogram {
     pub fn add(&mut self, span: Span) {
         let index = bucket(span.nanos());
         self.counts[index] += 1;
-        self.lowest = self.lowest.min(index);
-        self.highest = self.highest.max(index);
+        self.touched |= 1 << (index >> SUB_BITS);
         self.sum += u128::from(span.nanos());
-        self.count += 1;
     }
 
     /// Takes out what was counted and starts again.
     pub fn take(&mut self) -> Sparse {
-        if self.count == 0 {
-            return Sparse::default();
+        let mut sparse = Sparse { sum: std::mem::take(&mut self.sum), ..Sparse::default() };
+        while self.touched != 0 {
+            let doubling = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
+            for index in doubling << SUB_BITS..(doubling + 1) << SUB_BITS {
+                let count = u64::from(std::mem::take(&mut self.counts[index]));
+                if count > 0 {
+                    sparse.buckets.push(Bucket::new(index, count));
+                    sparse.count += count;
+                }
+            }
         }
-        let range = self.lowest..=self.highest;
-        let filled = range.clone().filter(|&index| self.counts[index] > 0);
-        let mut buckets: Vec<Bucket> =
-            filled.map(|index| Bucket::new(index, u64::from(self.counts[index]))).collect();
-        buckets.shrink_to_fit();
-        self.counts[range].fill(0);
-        let sparse = Sparse { buckets, sum: self.sum, count: self.count };
-        (self.lowest, self.highest, self.sum, self.count) = (BUCKETS, 0, 0, 0);
+        sparse.buckets.shrink_to_fit();
         sparse
     }
 }

@@ -2,19 +2,8 @@
 
 use super::gauge::Gauge;
 use super::histogram::Histogram;
-use super::record::{EdgeRow, Record, TierRow, Window};
-use crate::kernel::{Span, Time};
-
-/// All counters of a running simulation.
-#[derive(Clone, Debug)]
-pub struct Meter {
-    /// By tier.
-    pub tiers: Vec<TierMeter>,
-    /// By edge.
-    pub edges: Vec<EdgeMeter>,
-    opened: Time,
-    closes: Time,
-}
+use super::record::{EdgeRow, TierRow};
+use crate::kernel::Span;
 
 /// Counters of one tier. `counts` is filled directly; levels and times through the methods.
 #[derive(Clone, Debug, Default)]
@@ -46,92 +35,38 @@ pub struct EdgeMeter {
     pub backoff: Gauge,
 }
 
-impl Meter {
-    /// Counters for so many tiers and edges, with the first window from zero to `closes`.
-    pub fn new(tiers: usize, edges: usize, closes: Time) -> Self {
-        Meter {
-            tiers: vec![TierMeter::default(); tiers],
-            edges: vec![EdgeMeter::default(); edges],
-            opened: Time::ZERO,
-            closes,
-        }
-    }
-
-    /// End of the current window.
-    #[inline]
-    pub fn closes(&self) -> Time {
-        self.closes
-    }
-
-    /// What is still to come of the current window: the weight of a change of level at `now`.
-    #[inline]
-    pub fn left(&self, now: Time) -> Span {
-        self.closes.since(now)
-    }
-
-    /// Ends the current window, as rows of `record`, and opens the next, which lasts until
-    /// `closes`.
-    pub fn close(&mut self, record: &mut Record, closes: Time) {
-        record.windows.push(Window { from: self.opened, to: self.closes });
-        for (meter, rows) in self.tiers.iter_mut().zip(&mut record.tiers) {
-            rows.push(meter.take());
-        }
-        for (meter, rows) in self.edges.iter_mut().zip(&mut record.edges) {
-            rows.push(meter.take());
-        }
-        self.open(closes);
-    }
-
-    /// Forgets the current window (the warm-up) and opens the next, which lasts until `closes`.
-    pub fn discard(&mut self, closes: Time) {
-        for meter in &mut self.tiers {
-            meter.take();
-        }
-        for meter in &mut self.edges {
-            meter.take();
-        }
-        self.open(closes);
-    }
-
-    fn open(&mut self, closes: Time) {
-        self.opened = self.closes;
-        self.closes = closes;
-        let length = closes.since(self.opened);
-        for meter in &mut self.tiers {
-            for gauge in [&mut meter.queue, &mut meter.in_flight, &mut meter.busy] {
-                gauge.open(length);
-            }
-        }
-        for meter in &mut self.edges {
-            for gauge in [&mut meter.pool, &mut meter.pool_waiting, &mut meter.backoff] {
-                gauge.open(length);
-            }
-        }
-    }
-}
-
 impl TierMeter {
-    fn take(&mut self) -> TierRow {
+    /// Ends the current window, as a row, and opens the next, which lasts `next`.
+    pub fn close(&mut self, next: Span) -> TierRow {
         let counts = std::mem::take(&mut self.counts);
-        TierRow {
+        let row = TierRow {
             queue_area: self.queue.area_s(),
             in_flight_area: self.in_flight.area_s(),
             busy_area: self.busy.area_s(),
             wait: self.wait.take(),
             sojourn: self.sojourn.take(),
             ..counts
+        };
+        for gauge in [&mut self.queue, &mut self.in_flight, &mut self.busy] {
+            gauge.open(next);
         }
+        row
     }
 }
 
 impl EdgeMeter {
-    fn take(&mut self) -> EdgeRow {
+    /// Ends the current window, as a row, and opens the next, which lasts `next`.
+    pub fn close(&mut self, next: Span) -> EdgeRow {
         let counts = std::mem::take(&mut self.counts);
-        EdgeRow {
+        let row = EdgeRow {
             pool_area: self.pool.area_s(),
             pool_waiting_area: self.pool_waiting.area_s(),
             backoff_area: self.backoff.area_s(),
             ..counts
+        };
+        for gauge in [&mut self.pool, &mut self.pool_waiting, &mut self.backoff] {
+            gauge.open(next);
         }
+        row
     }
 }

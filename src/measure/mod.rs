@@ -1,6 +1,6 @@
 //! Measures: plain counters of the current window, histograms, and the record of a run.
 //!
-//! The simulation counts where the fact happens (`meter.tiers[i].good += 1`); a window that ends
+//! The simulation counts where the fact happens (`meter.counts.good += 1`); a window that ends
 //! becomes a row of the [`Record`]. Rows add up, so a phase is the sum of its windows. Names and
 //! units of all figures stand in `figures`.
 
@@ -15,5 +15,5 @@ pub use figures::{EdgeFigures, Frame, TierFigures};
 pub use gauge::Gauge;
 pub use histogram::{Histogram, Sparse};
 pub use interval::Interval;
-pub use meter::Meter;
+pub use meter::{EdgeMeter, TierMeter};
 pub use record::{AttemptRow, EdgeRow, LogEntry, Record, TierRow, Totals, Window};

@@ -42,7 +42,8 @@ pub struct Conditions {
 }
 
 impl TierConditions {
-    const CALM: TierConditions = TierConditions {
+    /// Nothing moved.
+    pub const CALM: TierConditions = TierConditions {
         demand: 1.0,
         slow: 1.0,
         lost: 0.0,

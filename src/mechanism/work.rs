@@ -50,11 +50,15 @@ impl Work {
     }
 }
 
-/// True when the attempt with `key` ends in an error: the tier's own share and a trigger's,
-/// independently.
+/// Share of attempts that end in an error: the tier's own and a trigger's, independently.
+pub fn failing_share(own: f64, added: f64) -> f64 {
+    own + added - own * added
+}
+
+/// True when the attempt with `key` ends in an error.
 #[inline]
-pub fn fails(key: Key, own: f64, added: f64) -> bool {
-    key.chance(Purpose::Failure, own + added - own * added)
+pub fn fails(key: Key, share: f64) -> bool {
+    key.chance(Purpose::Failure, share)
 }
 
 #[cfg(test)]
@@ -74,7 +78,7 @@ mod tests {
 
     #[test]
     fn own_and_added_failures_are_independent() {
-        let fails = (0..100_000).filter(|&i| fails(Key::root(9).child(i), 0.5, 0.2)).count() as f64;
+        let fails = (0..100_000).filter(|&i| fails(Key::root(9).child(i), failing_share(0.5, 0.2))).count() as f64;
         assert!((fails / 1e5 - 0.6).abs() < 0.007, "{fails}");
     }
 }

@@ -2,72 +2,71 @@
 
 use super::Simulation;
 use super::event::Event;
-use super::world::{Attempt, Call, Caller, State};
-use crate::document::EdgeId;
+use super::world::{Attempt, Blame, Call, Caller, State};
+use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::AttemptRow;
-use crate::mechanism::budget::{Debit, Scope};
+use crate::mechanism::budget::Debit;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
-use crate::mechanism::pool::{Acquired, Clock};
+use crate::mechanism::pool::{Acquired, Clock, Pool};
 use crate::model::Edge;
 
-impl Simulation<'_> {
+impl<'m> Simulation<'m> {
     /// A user wants something.
     #[inline]
-    pub(super) fn begin_request(&mut self, source: u16, client: u32, key: Key, number: u64) {
-        let tier = self.sources[usize::from(source)].tier;
-        let mix = &self.model.tier(tier).mix;
-        let class = match &mix[..] {
+    pub(super) fn begin_request(
+        &mut self,
+        source: u16,
+        tier: TierId,
+        client: u32,
+        key: Key,
+        number: u64,
+    ) {
+        let run = &mut self.tiers[tier.index()];
+        let class = match &run.rule.mix[..] {
             [(_, only)] => *only,
-            _ => {
+            mix => {
                 let u = key.unit(Purpose::Class);
-                mix.iter()
-                    .find(|(up_to, _)| u < *up_to)
-                    .or(mix.last())
-                    .map_or(0, |(_, class)| *class)
+                let chosen = mix.iter().find(|(up_to, _)| u < *up_to).or(mix.last());
+                chosen.map_or(0, |(_, class)| *class)
             }
         };
-        let request = Attempt {
+        self.record.totals.requests += 1;
+        run.meter.counts.demand += 1;
+        run.meter.counts.offered += 1;
+        run.meter.counts.admitted += 1;
+        run.meter.in_flight.up(self.left);
+        let id = self.attempts.insert(Attempt {
             class,
             replica: client,
             traced: key.chance(Purpose::Trace, self.trace.share),
             ..Attempt::request(key, source, number, tier, self.now)
-        };
-        self.record.totals.requests += 1;
-        let left = self.meter.left(self.now);
-        let meter = &mut self.meter.tiers[tier.index()];
-        meter.counts.demand += 1;
-        meter.counts.offered += 1;
-        meter.counts.admitted += 1;
-        meter.in_flight.add(1, left);
-        let id = self.attempts.insert(request);
+        });
         self.proceed(id);
     }
 
     /// A user request has come to its end.
     #[inline]
     pub(super) fn end_request(&mut self, id: Id, source: u16, outcome: Outcome) {
-        let (now, left) = (self.now, self.meter.left(self.now));
         let request = &self.attempts[id];
-        let (tier, client, turned_away) = (request.tier, request.replica, request.turned_away);
-        let meter = &mut self.meter.tiers[tier.index()];
-        meter.in_flight.add(-1, left);
-        meter.sojourn.add(now.since(request.sent));
+        let (key, client) = (request.key, request.replica);
+        let meter = &mut self.tiers[request.tier.index()].meter;
+        meter.in_flight.down(self.left);
+        meter.sojourn.add(self.now.since(request.sent));
         meter.counts.finished += 1;
         if outcome == Outcome::Ok {
             meter.counts.good += 1;
             self.record.totals.answered += 1;
         } else {
             meter.counts.failed += 1;
-            meter.counts.turned_away += u64::from(turned_away);
+            meter.counts.turned_away += u64::from(request.failed == Some(Blame::Admission));
             self.record.totals.failed += 1;
         }
-        let key = request.key;
         self.free(id);
         let source_rule = &self.sources[usize::from(source)].source;
         if source_rule.loop_clients() > 0
-            && let Some(time) = source_rule.think(now, key.child(0))
+            && let Some(time) = source_rule.think(self.now, key.child(0))
         {
             self.events.push(time, Event::Ask { source, client });
         }
@@ -76,11 +75,13 @@ impl Simulation<'_> {
     /// `parent` calls along `edge`. The call may end at once, which its parent learns through
     /// [`Self::end_call`].
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
-        let rule = self.model.edge(edge);
-        self.meter.edges[edge.index()].counts.calls += 1;
         let caller = &mut self.attempts[parent];
+        let run = &mut self.edges[edge.index()];
+        let rule = run.rule;
         let place = step << 16 | u64::from(edge.0);
-        let operation = caller.operation.child(place);
+        let operation =
+            if self.tells_operations { caller.operation.child(place) } else { caller.operation };
+        run.meter.counts.calls += 1;
         let at_once = rule.cache.as_ref().is_some_and(|cache| cache.lookup.is_zero());
         if at_once && self.look(edge, operation) {
             self.attempts[parent].pending -= 1;
@@ -94,6 +95,7 @@ impl Simulation<'_> {
             sibling: caller.first_call,
             attempt: Id::NONE,
             deadline: rule.patience.call_deadline(self.now, caller.deadline),
+            alone_since: caller.alone_since,
             retry: Default::default(),
             made: 0,
             edge,
@@ -104,7 +106,7 @@ impl Simulation<'_> {
             backing_off: false,
         };
         let id = self.calls.insert(call);
-        self.attempts[parent].first_call = id;
+        caller.first_call = id;
         match &rule.cache {
             Some(cache) if !at_once => {
                 let key = self.calls[id].key;
@@ -128,10 +130,10 @@ impl Simulation<'_> {
     /// Whether the cache of an edge has the answer to an operation.
     #[inline]
     fn look(&mut self, edge: EdgeId, operation: Key) -> bool {
-        let (rule, entries) = (&self.model.edge(edge).cache, &self.edges[edge.index()].cache);
-        let (Some(rule), Some(entries)) = (rule, entries) else { return false };
+        let run = &mut self.edges[edge.index()];
+        let Some((rule, entries)) = run.cache() else { return false };
         let hit = rule.look(entries, operation, self.now) == Lookup::Hit;
-        let counts = &mut self.meter.edges[edge.index()].counts;
+        let counts = &mut run.meter.counts;
         if hit {
             counts.hits += 1;
         } else {
@@ -145,37 +147,31 @@ impl Simulation<'_> {
         let now = self.now;
         let call = &mut self.calls[id];
         call.made += 1;
-        let (edge, made, replica) = (call.edge, call.made, call.replica as usize);
-        let rule = self.model.edge(edge);
-        let limit = rule.patience.attempt_deadline(now, call.deadline);
-        let attempt = self.attempts.insert(Attempt::next_of(id, call, rule.callee, now));
+        let edge = call.edge;
+        let run = &mut self.edges[edge.index()];
+        let limit = run.rule.patience.attempt_deadline(now, call.deadline);
+        let attempt = self.attempts.insert(Attempt::next_of(id, call, run.rule.callee, now));
         call.attempt = attempt;
         self.record.totals.attempts += 1;
-        self.meter.edges[edge.index()].counts.attempts += 1;
-        if made == 1
-            && let Some(budget) = &rule.budget
+        run.meter.counts.attempts += 1;
+        if call.made == 1
+            && let Some((budget, bucket)) = run.budget(call.replica)
         {
-            let bucket = self.bucket(edge, replica);
-            budget.on_request(&mut self.edges[edge.index()].buckets[bucket]);
+            budget.on_request(bucket);
         }
-        match rule
-            .pool
-            .map(|pool| (pool, pool.acquire(&mut self.edges[edge.index()].pools[replica], attempt)))
-        {
-            None => self.depart_with_clock(attempt, limit),
-            Some((_, Acquired::Now)) => {
-                let left = self.meter.left(now);
-                self.meter.edges[edge.index()].pool.add(1, left);
+        let Some(pool) = run.rule.pool else { return self.depart_with_clock(attempt, limit) };
+        match pool.acquire(&mut run.pools[call.replica as usize], attempt) {
+            Acquired::Now => {
+                run.meter.pool.up(self.left);
                 self.depart_with_clock(attempt, limit);
             }
-            Some((pool, Acquired::Later)) => self.wait_for_connection(attempt, edge, pool),
-            Some((_, Acquired::Never)) => self.fail_to_connect(attempt),
+            Acquired::Later => self.wait_for_connection(attempt, edge, pool),
+            Acquired::Never => self.fail_to_connect(attempt),
         }
     }
 
-    fn wait_for_connection(&mut self, id: Id, edge: EdgeId, pool: crate::mechanism::pool::Pool) {
-        let left = self.meter.left(self.now);
-        self.meter.edges[edge.index()].pool_waiting.add(1, left);
+    fn wait_for_connection(&mut self, id: Id, edge: EdgeId, pool: Pool) {
+        self.edges[edge.index()].meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
         if let Some(wait) = pool.wait {
             self.events.push_after(self.now, wait, Event::PoolWaitEnd(id));
@@ -202,10 +198,12 @@ impl Simulation<'_> {
     /// When the caller's patience with this attempt ends, if it begins now.
     fn limit_of(&self, id: Id) -> Time {
         self.call_of(id).map_or(Time::NEVER, |call| {
-            self.model.edge(call.edge).patience.attempt_deadline(self.now, call.deadline)
+            let patience = &self.edges[call.edge.index()].rule.patience;
+            patience.attempt_deadline(self.now, call.deadline)
         })
     }
 
+    #[inline]
     fn start_clock(&mut self, id: Id, limit: Time) {
         if limit != Time::NEVER {
             self.events.push_after(self.now, self.now.until(limit), Event::Timeout(id));
@@ -227,10 +225,9 @@ impl Simulation<'_> {
     #[inline]
     fn depart(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
-        let (key, edge) = (attempt.key, attempt.edge);
-        let rule = self.model.edge(edge);
-        attempt.deadline = rule.patience.passed_on(attempt.deadline);
-        let travel = rule.network.travel(key, Purpose::Outbound, self.conditions.delay(edge));
+        let edge = &self.edges[attempt.edge.index()];
+        attempt.deadline = edge.rule.patience.passed_on(attempt.deadline);
+        let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
         if travel == Span::ZERO {
             self.deliver(id);
         } else {
@@ -245,9 +242,8 @@ impl Simulation<'_> {
         if !attempt.awaited() {
             return self.free(id);
         }
-        let own_clock =
-            self.model.edge(attempt.edge).pool.is_some_and(|pool| pool.clock == Clock::Own);
-        if own_clock {
+        let pool = self.edges[attempt.edge.index()].rule.pool;
+        if pool.is_some_and(|pool| pool.clock == Clock::Own) {
             self.depart_with_clock(id, self.limit_of(id));
         } else {
             self.depart(id);
@@ -264,18 +260,18 @@ impl Simulation<'_> {
 
     fn leave_pool_queue(&mut self, id: Id) {
         let Caller::Call(call) = self.attempts[id].caller else { return };
-        let (edge, replica) = (self.calls[call].edge, self.calls[call].replica as usize);
-        self.edges[edge.index()].pools[replica].leave(id);
-        let left = self.meter.left(self.now);
-        self.meter.edges[edge.index()].pool_waiting.add(-1, left);
+        let call = &self.calls[call];
+        let edge = &mut self.edges[call.edge.index()];
+        edge.pools[call.replica as usize].leave(id);
+        edge.meter.pool_waiting.down(self.left);
     }
 
     fn fail_to_connect(&mut self, id: Id) {
         let outcome = Outcome::Refused(Reason::Pool);
         let attempt = &mut self.attempts[id];
         attempt.answer = Some(outcome);
-        let (tier, caller) = (attempt.tier, attempt.caller);
-        self.meter.tiers[tier.index()].counts.refused[Reason::Pool as usize] += 1;
+        let caller = attempt.caller;
+        self.tiers[attempt.tier.index()].meter.counts.refused[Reason::Pool as usize] += 1;
         self.free(id);
         if let Caller::Call(call) = caller {
             self.conclude(call, outcome);
@@ -285,17 +281,15 @@ impl Simulation<'_> {
     /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
     /// its own, so that no chain of answers and departures can grow with the length of the queue.
     #[inline]
-    fn release_connection(&mut self, edge: EdgeId, replica: u32) {
-        if self.model.edge(edge).pool.is_none() {
+    fn release_connection(&mut self, edge: EdgeId, call: Id) {
+        let edge = &mut self.edges[edge.index()];
+        if edge.rule.pool.is_none() {
             return;
         }
-        let next = self.edges[edge.index()].pools[replica as usize].release();
-        let left = self.meter.left(self.now);
-        let meter = &mut self.meter.edges[edge.index()];
-        match next {
-            None => meter.pool.add(-1, left),
+        match edge.pools[self.calls[call].replica as usize].release() {
+            None => edge.meter.pool.down(self.left),
             Some(waiter) => {
-                meter.pool_waiting.add(-1, left);
+                edge.meter.pool_waiting.down(self.left);
                 self.attempts[waiter].state = State::Travelling;
                 self.events.push_after(self.now, Span::ZERO, Event::Connected(waiter));
             }
@@ -310,12 +304,10 @@ impl Simulation<'_> {
         let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited());
         self.free(id);
         if awaited {
-            let replica = self.calls[call].replica;
-            self.release_connection(edge, replica);
+            self.release_connection(edge, call);
             self.conclude(call, answer);
         } else if answer == Outcome::Ok
-            && let (Some(rule), Some(entries)) =
-                (&self.model.edge(edge).cache, &mut self.edges[edge.index()].cache)
+            && let Some((rule, entries)) = self.edges[edge.index()].cache()
             && rule.late == Late::Fill
         {
             rule.fill(entries, operation, self.now);
@@ -328,31 +320,47 @@ impl Simulation<'_> {
             return;
         };
         let Caller::Call(call) = attempt.caller else { return };
-        let (tier, state, edge) = (attempt.tier, attempt.state, attempt.edge);
-        let replica = self.calls[call].replica;
-        let connected = state != State::PoolWaiting;
+        let edge = attempt.edge;
+        let connected = attempt.state != State::PoolWaiting;
         if connected {
-            self.meter.tiers[tier.index()].counts.timed_out += 1;
+            self.tiers[attempt.tier.index()].meter.counts.timed_out += 1;
         }
         self.caller_leaves(id);
         if connected {
-            self.release_connection(edge, replica);
+            self.release_connection(edge, call);
         }
         self.conclude(call, Outcome::TimedOut);
     }
 
     /// Nobody waits for this attempt any more; what happens to it is up to where it is.
     pub(super) fn caller_leaves(&mut self, id: Id) {
-        self.attempts[id].left_at = self.now;
-        match self.attempts[id].state {
+        let attempt = &mut self.attempts[id];
+        attempt.left = true;
+        match attempt.state {
             State::PoolWaiting => {
                 self.leave_pool_queue(id);
                 self.free(id);
             }
             State::Lost => self.free(id),
-            State::Travelling | State::Held | State::Returning => {}
+            State::Travelling | State::Held | State::Returning => self.leave_alone(id),
             State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
+                self.leave_alone(id);
                 self.callee_learns(id);
+            }
+        }
+    }
+
+    /// From now on all that is done for this attempt, by itself and by those it calls, is wasted.
+    fn leave_alone(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        attempt.alone_since = self.now;
+        let mut next = attempt.first_call;
+        while let Some(call) = self.calls.get_mut(next) {
+            call.alone_since = self.now;
+            next = call.sibling;
+            let under_way = call.attempt;
+            if self.attempts.lives(under_way) {
+                self.leave_alone(under_way);
             }
         }
     }
@@ -361,72 +369,66 @@ impl Simulation<'_> {
     fn conclude(&mut self, id: Id, outcome: Outcome) {
         let call = &mut self.calls[id];
         call.attempt = Id::NONE;
-        let (edge, operation, replica) = (call.edge, call.operation, call.replica as usize);
-        let rule = self.model.edge(edge);
-        let counts = &mut self.meter.edges[edge.index()].counts;
+        let edge = &mut self.edges[call.edge.index()];
+        let counts = &mut edge.meter.counts;
         match outcome {
-            Outcome::Ok => counts.ok += 1,
+            Outcome::Ok => {
+                counts.ok += 1;
+                if let Some((budget, bucket)) = edge.budget(call.replica) {
+                    budget.on_success(bucket);
+                }
+                if let Some((cache, entries)) = edge.cache() {
+                    cache.fill(entries, call.operation, self.now);
+                }
+                return self.end_call(id, outcome);
+            }
             Outcome::Failed => counts.failed += 1,
             Outcome::Refused(_) => counts.refused += 1,
             Outcome::TimedOut => counts.timed_out += 1,
         }
-        if outcome == Outcome::Ok {
-            if let Some(budget) = &rule.budget {
-                let bucket = self.bucket(edge, replica);
-                budget.on_success(&mut self.edges[edge.index()].buckets[bucket]);
-            }
-            if let (Some(cache), Some(entries)) = (&rule.cache, &mut self.edges[edge.index()].cache)
-            {
-                cache.fill(entries, operation, self.now);
-            }
-            self.end_call(id, outcome);
-        } else {
-            match self.decide_retry(id, rule, outcome) {
-                Some(wait) => self.back_off(id, wait),
-                None => {
-                    self.meter.edges[edge.index()].counts.gave_up += 1;
-                    self.end_call(id, outcome);
-                }
-            }
+        match self.decide_retry(id, outcome) {
+            Some(wait) => self.back_off(id, wait),
+            None => self.give_up(id, outcome),
         }
     }
 
+    fn give_up(&mut self, id: Id, outcome: Outcome) {
+        let edge = self.calls[id].edge;
+        self.edges[edge.index()].meter.counts.gave_up += 1;
+        self.end_call(id, outcome);
+    }
+
     #[inline]
-    fn decide_retry(&mut self, id: Id, rule: &Edge, outcome: Outcome) -> Option<Span> {
-        let call = &mut self.calls[id];
-        let (edge, replica, deadline) = (call.edge, call.replica as usize, call.deadline);
+    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
         if !self.conditions.retries {
             return None;
         }
+        let call = &mut self.calls[id];
+        let rule = self.edges[call.edge.index()].rule;
         let wait = rule.retry.next_wait(&mut call.retry, call.made, outcome, call.key)?;
-        if self.now + wait >= deadline {
+        if self.now + wait >= call.deadline {
             return None;
         }
+        let (edge, replica) = (call.edge, call.replica);
         let pays_now = rule.budget.is_none_or(|budget| budget.debit == Debit::Decision);
         (!pays_now || self.withdraw(edge, replica)).then_some(wait)
     }
 
     /// Takes a token for a retry, where there is a budget.
-    fn withdraw(&mut self, edge: EdgeId, replica: usize) -> bool {
-        let Some(budget) = &self.model.edge(edge).budget else { return true };
-        let bucket = self.bucket(edge, replica);
-        let allowed = budget.withdraw(&mut self.edges[edge.index()].buckets[bucket], self.now);
-        self.meter.edges[edge.index()].counts.denied += u64::from(!allowed);
+    #[inline]
+    fn withdraw(&mut self, edge: EdgeId, replica: u32) -> bool {
+        let edge = &mut self.edges[edge.index()];
+        let Some((budget, bucket)) = edge.budget(replica) else { return true };
+        let allowed = budget.withdraw(bucket, self.now);
+        edge.meter.counts.denied += u64::from(!allowed);
         allowed
-    }
-
-    fn bucket(&self, edge: EdgeId, replica: usize) -> usize {
-        let shared =
-            self.model.edge(edge).budget.is_some_and(|budget| budget.scope == Scope::Fleet);
-        if shared { 0 } else { replica }
     }
 
     #[inline]
     fn back_off(&mut self, id: Id, wait: Span) {
         let call = &mut self.calls[id];
         call.backing_off = true;
-        let left = self.meter.left(self.now);
-        self.meter.edges[call.edge.index()].backoff.add(1, left);
+        self.edges[call.edge.index()].meter.backoff.up(self.left);
         if wait == Span::ZERO {
             self.events.push_after(self.now, wait, Event::RetryDue(id));
         } else {
@@ -437,17 +439,15 @@ impl Simulation<'_> {
     /// A call leaves its back-off.
     pub(super) fn retry(&mut self, id: Id) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let (edge, replica) = (call.edge, call.replica as usize);
         call.backing_off = false;
-        let left = self.meter.left(self.now);
-        self.meter.edges[edge.index()].backoff.add(-1, left);
-        let pays_now =
-            self.model.edge(edge).budget.is_some_and(|budget| budget.debit == Debit::Send);
+        let (edge, replica) = (call.edge, call.replica);
+        let run = &mut self.edges[edge.index()];
+        run.meter.backoff.down(self.left);
+        let pays_now = run.rule.budget.is_some_and(|budget| budget.debit == Debit::Send);
         if self.conditions.retries && (!pays_now || self.withdraw(edge, replica)) {
             self.send(id);
         } else {
-            self.meter.edges[edge.index()].counts.gave_up += 1;
-            self.end_call(id, Outcome::Failed);
+            self.give_up(id, Outcome::Failed);
         }
     }
 
@@ -456,7 +456,6 @@ impl Simulation<'_> {
     fn end_call(&mut self, id: Id, outcome: Outcome) {
         let call = &self.calls[id];
         let (parent, sibling, edge, key) = (call.parent, call.sibling, call.edge, call.key);
-        let rule = self.model.edge(edge);
         let caller = &mut self.attempts[parent];
         if caller.first_call == id {
             caller.first_call = sibling;
@@ -466,11 +465,15 @@ impl Simulation<'_> {
         self.calls.remove(id);
         caller.pending -= 1;
         if outcome != Outcome::Ok {
+            let rule: &Edge = self.edges[edge.index()].rule;
             if !rule.optional {
-                caller.failed = true;
-                caller.turned_away |= outcome == Outcome::Refused(Reason::Admission);
+                if outcome == Outcome::Refused(Reason::Admission) {
+                    caller.failed = Some(Blame::Admission);
+                } else {
+                    caller.failed.get_or_insert(Blame::Callee);
+                }
             } else if let Some(fallback) = &rule.fallback {
-                let slow = self.conditions.tier(caller.tier).slow;
+                let slow = self.tiers[caller.tier.index()].conditions.slow;
                 caller.work = caller.work + fallback.draw(key, 0, slow, Purpose::Fallback);
             }
         }
@@ -483,24 +486,22 @@ impl Simulation<'_> {
     pub(super) fn abandon_calls(&mut self, parent: Id) {
         let mut next = std::mem::replace(&mut self.attempts[parent].first_call, Id::NONE);
         while let Some(call) = self.calls.get(next) {
-            let (attempt, edge, replica, backing_off) =
-                (call.attempt, call.edge, call.replica, call.backing_off);
-            let id = std::mem::replace(&mut next, call.sibling);
-            if backing_off {
-                let left = self.meter.left(self.now);
-                self.meter.edges[edge.index()].backoff.add(-1, left);
+            let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
+            let meter = &mut self.edges[edge.index()].meter;
+            if call.backing_off {
+                meter.backoff.down(self.left);
             }
             if let Some(under_way) = self.attempts.get(attempt) {
                 let connected = under_way.state != State::PoolWaiting;
-                self.meter.edges[edge.index()].counts.timed_out += 1;
-                self.meter.tiers[self.attempts[attempt].tier.index()].counts.timed_out +=
-                    u64::from(connected);
+                meter.counts.timed_out += 1;
+                self.tiers[under_way.tier.index()].meter.counts.timed_out += u64::from(connected);
                 self.caller_leaves(attempt);
                 if connected {
-                    self.release_connection(edge, replica);
+                    self.release_connection(edge, next);
                 }
             }
-            self.calls.remove(id);
+            self.calls.remove(next);
+            next = sibling;
         }
     }
 

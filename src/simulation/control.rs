@@ -3,62 +3,76 @@
 
 use super::Simulation;
 use super::event::Event;
-use super::world::Station;
+use super::world::{Station, StationId};
 use crate::document::TierId;
 use crate::kernel::Time;
-use crate::measure::LogEntry;
+use crate::measure::{LogEntry, Window};
 use crate::mechanism::admission::{Admission, Ramp};
 use crate::mechanism::balance::Balance;
 use crate::mechanism::concurrency::{Servers, kept};
-use crate::mechanism::playbook::{Action, Progress, Signals};
+use crate::mechanism::playbook::{Action, Progress, Signals, Step};
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::trigger::Lever;
+use crate::mechanism::work::failing_share;
 
 /// The operator at work.
-#[derive(Clone, Debug, Default)]
-pub struct Operator {
+#[derive(Clone, Debug)]
+pub struct Operator<'m> {
+    playbook: &'m [Step],
     progress: Progress,
+}
+
+impl<'m> Operator<'m> {
+    /// At the first step of a playbook.
+    pub fn at_work(playbook: &'m [Step]) -> Self {
+        Operator { playbook, progress: Progress::default() }
+    }
 }
 
 impl Simulation<'_> {
     /// Ends the window that closes now: its rows go into the record, and the operator looks at it.
     pub(super) fn close_window(&mut self) {
         let run = &self.model.run;
-        let next = (self.now + run.window).min(run.end());
+        let next = Window { from: self.now, to: (self.now + run.window).min(run.end()) };
         let signals = self.signals();
-        if self.now == Time::ZERO + run.warmup {
-            self.meter.discard(next);
-        } else {
-            self.note_levels();
-            self.meter.close(&mut self.record, next);
+        self.note_levels();
+        self.left = next.to.since(next.from);
+        let kept = self.now != Time::ZERO + run.warmup;
+        if kept {
+            self.record.windows.push(self.window);
         }
+        for (tier, rows) in self.tiers.iter_mut().zip(&mut self.record.tiers) {
+            let row = tier.meter.close(self.left);
+            rows.extend(kept.then_some(row));
+        }
+        for (edge, rows) in self.edges.iter_mut().zip(&mut self.record.edges) {
+            let row = edge.meter.close(self.left);
+            rows.extend(kept.then_some(row));
+        }
+        self.window = next;
         self.operate(&signals);
     }
 
     /// Levels that a row shows as they are at its end.
     fn note_levels(&mut self) {
-        for tier in self.model.tier_ids() {
-            let state = &self.tiers[tier.index()];
-            let counts = &mut self.meter.tiers[tier.index()].counts;
-            let mut limits =
-                state.stations.iter().map(|&index| self.stations[index as usize].servers.limit());
-            counts.servers =
-                self.model.tier(tier).concurrency.and_then(|_| {
+        for tier in &mut self.tiers {
+            let mut limits = tier.stations.iter().map(|station| station.servers.limit());
+            tier.meter.counts.servers =
+                tier.rule.concurrency.and_then(|_| {
                     limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?)))
                 });
-            counts.limit = state.limiter.map(|limiter| limiter.rate());
+            tier.meter.counts.limit = tier.limiter.map(|limiter| limiter.rate());
         }
-        for (edge, meter) in self.edges.iter().zip(&mut self.meter.edges) {
+        for edge in &mut self.edges {
             let tokens = edge.buckets.iter().map(|bucket| bucket.left()).sum();
-            meter.counts.tokens = (!edge.buckets.is_empty()).then_some(tokens);
+            edge.meter.counts.tokens = (!edge.buckets.is_empty()).then_some(tokens);
         }
     }
 
     fn signals(&self) -> Signals {
-        let clients = self.model.tier_ids().filter(|&tier| self.model.tier(tier).is_client());
         let (mut good, mut finished) = (0, 0);
-        for tier in clients {
-            let counts = &self.meter.tiers[tier.index()].counts;
+        for client in self.tiers.iter().filter(|tier| tier.rule.is_client()) {
+            let counts = &client.meter.counts;
             good += counts.good;
             finished += counts.finished - counts.turned_away;
         }
@@ -72,16 +86,11 @@ impl Simulation<'_> {
 
     fn operate(&mut self, signals: &Signals) {
         loop {
-            let waiting = |tier: TierId| {
-                let stations = &self.tiers[tier.index()].stations;
-                stations.iter().map(|&station| self.stations[station as usize].waiting.len()).sum()
-            };
-            let limited = |tier: TierId| self.tiers[tier.index()].limiter.is_some();
-            let Some(step) =
-                self.operator.progress.due(&self.model.playbook, signals, waiting, limited)
-            else {
-                return;
-            };
+            let tiers = &self.tiers;
+            let waiting = |tier: TierId| tiers[tier.index()].waiting();
+            let limited = |tier: TierId| tiers[tier.index()].limiter.is_some();
+            let Operator { playbook, progress } = &mut self.operator;
+            let Some(step) = progress.due(playbook, signals, waiting, limited) else { return };
             for action in &step.actions {
                 self.log(action.describe(&self.model.names), true);
                 self.act(*action);
@@ -100,7 +109,7 @@ impl Simulation<'_> {
             Action::Retries(on) => self.conditions.retries = on,
             Action::Flush(tier) => self.drop_queue(tier),
             Action::Restart(tier, down) => {
-                self.restart(tier, now + down);
+                self.restart_tier(tier, now + down);
                 self.events.push(now + down, Event::Revival(tier.0));
             }
             Action::Add(tier, count) => {
@@ -200,7 +209,7 @@ impl Simulation<'_> {
         self.active[usize::from(number)] = false;
         self.apply_triggers();
         for tier in self.model.tier_ids() {
-            if self.conditions.tier(tier).outage.is_none() {
+            if self.tiers[tier.index()].conditions.outage.is_none() {
                 for held in std::mem::take(&mut self.tiers[tier.index()].held) {
                     self.enter(held);
                 }
@@ -217,47 +226,49 @@ impl Simulation<'_> {
             trigger.lever.apply(&mut self.conditions);
         }
         for tier in self.model.tier_ids() {
+            let run = &mut self.tiers[tier.index()];
+            run.conditions = *self.conditions.tier(tier);
+            run.failing = failing_share(run.rule.errors, run.conditions.fail);
             self.take_losses(tier);
+        }
+        for edge in self.model.edge_ids() {
+            self.edges[edge.index()].delay = self.conditions.delay(edge);
         }
     }
 
     /// Leaves each station the servers that are not lost.
     fn take_losses(&mut self, tier: TierId) {
-        let lost = self.conditions.tier(tier).lost;
-        let stations = &self.tiers[tier.index()].stations;
-        for (replica, &index) in stations.iter().enumerate() {
-            let servers = &mut self.stations[index as usize].servers;
-            let able = servers.limit().map(|limit| kept(limit, lost, replica, stations.len()));
+        let tier = &mut self.tiers[tier.index()];
+        let replicas = tier.stations.len();
+        for (replica, Station { servers, .. }) in tier.stations.iter_mut().enumerate() {
+            let lost = tier.conditions.lost;
+            let able = servers.limit().map(|limit| kept(limit, lost, replica, replicas));
             servers.keep(able);
         }
     }
 
     /// Servers of a tier may have come free by other ways than an answer.
     fn wake(&mut self, tier: TierId) {
-        self.freed.extend(&self.tiers[tier.index()].stations);
+        let stations = self.tiers[tier.index()].stations.len() as u32;
+        self.freed.extend((0..stations).map(|index| StationId { tier, index }));
     }
 
     /// Adds replicas, or servers where all replicas share one queue.
     pub(super) fn add_stations(&mut self, tier: TierId, replicas: u32) {
-        let rule = self.model.tier(tier);
-        let state = &mut self.tiers[tier.index()];
-        state.replicas += replicas;
-        let shared = rule.balance == Balance::Shared;
-        match state.stations.first() {
-            Some(&station) if shared => {
-                self.stations[station as usize].servers.grow(rule.concurrency, replicas);
-            }
+        let run = &mut self.tiers[tier.index()];
+        run.replicas += replicas;
+        let concurrency = run.rule.concurrency;
+        let shared = run.rule.balance == Balance::Shared;
+        match run.stations.first_mut() {
+            Some(station) if shared => station.servers.grow(concurrency, replicas),
             _ => {
                 let (stations, times) = if shared { (1, replicas) } else { (replicas, 1) };
-                let limit = rule.concurrency.map(|limit| limit.saturating_mul(times));
-                for _ in 0..stations {
-                    state.stations.push(self.stations.len() as u32);
-                    let (servers, waiting) = (Servers::new(limit), Waiting::new());
-                    self.stations.push(Station { tier, servers, waiting });
-                }
+                let limit = concurrency.map(|limit| limit.saturating_mul(times));
+                let station = || Station { servers: Servers::new(limit), waiting: Waiting::new() };
+                run.stations.extend((0..stations).map(|_| station()));
             }
         }
-        let all = state.replicas;
+        let all = run.replicas;
         self.grow_edges(tier, all);
         self.take_losses(tier);
     }

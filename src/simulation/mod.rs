@@ -11,45 +11,48 @@ mod event;
 mod serving;
 mod world;
 
+use std::mem;
 use std::ops::ControlFlow;
 
 use crate::document::TierId;
 use crate::kernel::{Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
-use crate::measure::{AttemptRow, Meter, Record};
+use crate::measure::{AttemptRow, Record, Window};
 use crate::mechanism::arrival::{Source, SourceState};
-use crate::mechanism::budget::Scope;
-use crate::mechanism::cache::Cache;
 use crate::mechanism::conditions::Conditions;
-use crate::mechanism::idempotency::Ledger;
-use crate::mechanism::pool::Connections;
 use crate::mechanism::trigger::Lever;
-use crate::model::{Edge, Model, Tier};
+use crate::model::Model;
 
 use control::Operator;
 use event::Event;
-use world::{Attempt, Call, EdgeState, SourceRun, Station, TierState};
+use world::{Attempt, Call, EdgeRun, SourceRun, StationId, TierRun};
 
 /// A run of a model.
+///
+/// A clone goes on exactly like the original: whoever wants to try many continuations of one past
+/// runs up to it once and clones.
 #[derive(Clone, Debug)]
 pub struct Simulation<'m> {
     model: &'m Model,
     root: Key,
     now: Time,
+    /// What is still to come of the window: the weight of a change of level now.
+    left: Span,
+    window: Window,
     events: EventList<Event>,
     attempts: Slab<Attempt>,
     calls: Slab<Call>,
-    tiers: Vec<TierState>,
-    stations: Vec<Station>,
-    edges: Vec<EdgeState>,
+    tiers: Vec<TierRun<'m>>,
+    edges: Vec<EdgeRun<'m>>,
     sources: Vec<SourceRun>,
     conditions: Conditions,
     active: Vec<bool>,
-    operator: Operator,
-    meter: Meter,
+    operator: Operator<'m>,
     record: Record,
     /// Stations at which a server has come free in this event. They serve their queue after it, so
     /// that no chain of answers and starts can grow with the length of a queue.
-    freed: Vec<u32>,
+    freed: Vec<StationId>,
+    /// Whether some cache or write wants to know which operation an attempt stands for.
+    tells_operations: bool,
     trace: Trace,
 }
 
@@ -81,8 +84,30 @@ impl<'m> Simulation<'m> {
     /// A run of `model` from its start, with the given seed; `trace` is the share of user requests
     /// to be traced.
     pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
+        let room = (EventList::new(), Slab::new(), Slab::new());
+        Self::in_room(model, seed, trace, room)
+    }
+
+    /// The same as [`Self::new`] in the room of a run that is over, which spares the memory of a
+    /// large one being asked for again.
+    pub fn restart(&mut self, model: &'m Model, seed: u64, trace: f64) {
+        let mut room =
+            (mem::take(&mut self.events), mem::take(&mut self.attempts), mem::take(&mut self.calls));
+        room.0.clear();
+        room.1.clear();
+        room.2.clear();
+        *self = Self::in_room(model, seed, trace, room);
+    }
+
+    fn in_room(
+        model: &'m Model,
+        seed: u64,
+        trace: f64,
+        (events, attempts, calls): (EventList<Event>, Slab<Attempt>, Slab<Call>),
+    ) -> Self {
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
+        let first = first.min(run.duration);
         let record = Record {
             seed,
             tiers: vec![Vec::new(); model.tiers.len()],
@@ -93,55 +118,54 @@ impl<'m> Simulation<'m> {
             model,
             root: Key::root(seed),
             now: Time::ZERO,
-            events: EventList::new(),
-            attempts: Slab::new(),
-            calls: Slab::new(),
-            tiers: Vec::new(),
-            stations: Vec::new(),
-            edges: model.edges.iter().map(|edge| EdgeState::start(model, edge)).collect(),
+            left: first,
+            window: Window { from: Time::ZERO, to: Time::ZERO + first },
+            events,
+            attempts,
+            calls,
+            tiers: model.tiers.iter().map(TierRun::start).collect(),
+            edges: (model.edges.iter())
+                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller).replicas))
+                .collect(),
             sources: Vec::new(),
             conditions: Conditions::calm(model.tiers.len(), model.edges.len()),
             active: vec![false; model.triggers.len()],
-            operator: Operator::default(),
-            meter: Meter::new(
-                model.tiers.len(),
-                model.edges.len(),
-                Time::ZERO + first.min(run.duration),
-            ),
+            operator: Operator::at_work(&model.playbook),
             record,
             freed: Vec::new(),
+            tells_operations: model.edges.iter().any(|edge| edge.cache.is_some())
+                || model.tiers.iter().any(|tier| tier.write.is_some()),
             trace: Trace { share: trace, rows: Vec::new() },
         };
         simulation.open_lanes();
-        simulation.build_tiers();
+        simulation.open_stations();
         simulation.build_sources();
         simulation.plan_triggers();
         simulation
     }
 
-    /// Runs to the end and gives the record.
-    pub fn run(mut self, watch: &mut impl Watch) -> Record {
-        let end = self.model.run.end();
-        loop {
-            self.run_window(watch);
-            if self.now >= end {
-                break;
-            }
-            if watch.progress(self.now).is_break() {
-                self.record.interrupted = true;
-                break;
-            }
-        }
+    /// Runs to the end and gives the record. After that only [`Self::restart`] makes sense.
+    pub fn run(&mut self, watch: &mut impl Watch) -> Record {
+        self.run_to(self.model.run.end(), watch);
         self.finish(watch)
     }
 
+    /// Runs to the end of the window in which `time` lies, or until the watcher breaks.
+    pub fn run_to(&mut self, time: Time, watch: &mut impl Watch) {
+        let end = time.min(self.model.run.end());
+        while self.now < end && !self.record.interrupted {
+            self.run_window(watch);
+            self.record.interrupted =
+                self.now < self.model.run.end() && watch.progress(self.now).is_break();
+        }
+    }
+
     fn run_window(&mut self, watch: &mut impl Watch) {
-        let closes = self.meter.closes();
-        while !self.run_until(closes) {
+        while !self.run_until(self.window.to) {
             watch.attempts(&self.trace.rows);
             self.trace.rows.clear();
         }
-        self.now = closes;
+        self.now = self.window.to;
         self.close_window();
     }
 
@@ -150,6 +174,7 @@ impl<'m> Simulation<'m> {
     fn run_until(&mut self, end: Time) -> bool {
         while let Some((now, event)) = self.events.pop_before(end) {
             self.now = now;
+            self.left = end.since(now);
             self.record.totals.events += 1;
             self.handle(event);
             while let Some(station) = self.freed.pop() {
@@ -199,11 +224,9 @@ impl<'m> Simulation<'m> {
         spans.into_iter().for_each(|span| self.events.open_lane(span));
     }
 
-    fn build_tiers(&mut self) {
-        let model = self.model;
-        for tier in model.tier_ids() {
-            let rule = model.tier(tier);
-            self.tiers.push(TierState::start(rule));
+    fn open_stations(&mut self) {
+        for tier in self.model.tier_ids() {
+            let rule = self.tiers[tier.index()].rule;
             if !rule.is_client() {
                 self.add_stations(tier, rule.replicas);
             }
@@ -265,8 +288,8 @@ impl<'m> Simulation<'m> {
 
     /// Pools and budgets for so many replicas, or clients, of a tier.
     fn grow_edges(&mut self, tier: TierId, replicas: u32) {
-        for edge in self.model.edge_ids().filter(|&edge| self.model.edge(edge).caller == tier) {
-            self.edges[edge.index()].grow(self.model.edge(edge), replicas as usize);
+        for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
+            edge.grow(replicas as usize);
         }
     }
 
@@ -284,14 +307,14 @@ impl<'m> Simulation<'m> {
         let (tier, number) = (run.tier, run.born);
         let key = run.key.child(number);
         run.born += 1;
-        let thinned = 1.0 - self.conditions.tier(tier).demand;
-        if key.chance(Purpose::Thinning, thinned) {
+        let client_tier = &self.tiers[tier.index()];
+        if key.chance(Purpose::Thinning, 1.0 - client_tier.conditions.demand) {
             return;
         }
-        let clients = self.model.tier(tier).replicas;
+        let clients = client_tier.rule.replicas;
         let client =
             if clients == 1 { 0 } else { (key.unit(Purpose::Client) * f64::from(clients)) as u32 };
-        self.begin_request(source as u16, client, key, number);
+        self.begin_request(source as u16, tier, client, key, number);
     }
 
     /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow
@@ -303,10 +326,11 @@ impl<'m> Simulation<'m> {
         run.born += 1;
         *turn += 1;
         let key = run.key.child(u64::from(own)).child(u64::from(*turn));
-        self.begin_request(source, client, key, number);
+        let tier = run.tier;
+        self.begin_request(source, tier, client, key, number);
     }
 
-    fn finish(mut self, watch: &mut impl Watch) -> Record {
+    fn finish(&mut self, watch: &mut impl Watch) -> Record {
         let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
         for id in under_way {
             let attempt = &self.attempts[id];
@@ -321,47 +345,6 @@ impl<'m> Simulation<'m> {
             totals.answered + totals.failed + totals.in_flight,
             "every request ends exactly once or is still in flight"
         );
-        self.record
-    }
-}
-
-impl EdgeState {
-    fn start(model: &Model, edge: &Edge) -> Self {
-        let mut state = EdgeState {
-            pools: Vec::new(),
-            buckets: Vec::new(),
-            cache: edge.cache.as_ref().map(Cache::start),
-        };
-        state.grow(edge, model.tier(edge.caller).replicas as usize);
-        state
-    }
-
-    /// Pools and budgets for so many replicas of the caller.
-    fn grow(&mut self, edge: &Edge, replicas: usize) {
-        if edge.pool.is_some() {
-            self.pools.resize_with(replicas, Connections::new);
-        }
-        if let Some(budget) = &edge.budget {
-            let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };
-            self.buckets.resize(buckets, budget.start());
-        }
-    }
-}
-
-impl TierState {
-    fn start(rule: &Tier) -> Self {
-        TierState {
-            replicas: 0,
-            stations: Vec::new(),
-            turn: 0,
-            limiter: rule.admission.map(|admission| admission.start(Time::ZERO)),
-            ramp: None,
-            ramp_serial: 0,
-            held: Vec::new(),
-            down_until: Time::ZERO,
-            paused_until: Time::ZERO,
-            paused: Span::ZERO,
-            ledger: Ledger::default(),
-        }
+        mem::take(&mut self.record)
     }
 }

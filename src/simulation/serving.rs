@@ -2,21 +2,22 @@
 
 use super::Simulation;
 use super::event::Event;
-use super::world::{Attempt, Caller, State};
-use crate::kernel::{Id, Purpose, Span, Time};
+use super::world::{Attempt, Caller, State, StationId, TierRun};
+use crate::document::TierId;
+use crate::kernel::{Id, Purpose, Slab, Span, Time};
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::timeout::{Abandoned, too_late};
-use crate::mechanism::work::{Drawn, Work, fails};
-use crate::model::{Op, Tier};
+use crate::mechanism::work::{Drawn, fails};
+use crate::model::{Op, Program};
 
-impl Simulation<'_> {
+impl<'m> Simulation<'m> {
     /// An attempt reaches its callee.
     #[inline]
     pub(super) fn deliver(&mut self, id: Id) {
         let Some(attempt) = self.attempts.get(id) else { return };
-        self.meter.tiers[attempt.tier.index()].counts.offered += 1;
+        self.tiers[attempt.tier.index()].meter.counts.offered += 1;
         self.enter(id);
     }
 
@@ -26,33 +27,22 @@ impl Simulation<'_> {
         let now = self.now;
         let Some(attempt) = self.attempts.get_mut(id) else { return };
         attempt.arrived = now;
-        let (tier, key, deadline, awaited) =
-            (attempt.tier, attempt.key, attempt.deadline, attempt.awaited());
-        let rule = self.model.tier(tier);
-        if let Some(outage) = self.conditions.tier(tier).outage {
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if let Some(outage) = tier.conditions.outage {
             return self.meet_outage(id, outage);
         }
-        let state = &mut self.tiers[tier.index()];
-        if now < state.down_until {
-            return self.refuse(id, Reason::Down);
+        if let Some(reason) = turned_away(tier, attempt, now) {
+            return self.refuse(id, reason);
         }
-        if state.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now)) {
-            return self.refuse(id, Reason::Admission);
-        }
-        if too_late(now, deadline, rule.min_remaining) {
-            return self.refuse(id, Reason::Deadline);
-        }
-        if !awaited && rule.abandoned == Abandoned::Interrupt {
-            return self.refuse(id, Reason::Left);
-        }
-        let (turn, replicas, stations) = (state.turn, state.replicas as usize, &state.stations);
-        state.turn += 1;
+        let turn = tier.turn;
+        tier.turn += 1;
+        let stations = &tier.stations;
         let load = |replica: usize| {
-            let station = &self.stations[stations[replica] as usize];
-            station.servers.busy() + station.waiting.len() as u32
+            stations[replica].servers.busy() + stations[replica].waiting.len() as u32
         };
-        let replica = rule.balance.pick(turn, key, replicas, load);
-        self.admit(id, replica as u32);
+        let replicas = tier.replicas as usize;
+        attempt.replica = tier.rule.balance.pick(turn, attempt.key, replicas, load) as u32;
+        self.admit(id);
     }
 
     fn meet_outage(&mut self, id: Id, outage: Outage) {
@@ -67,54 +57,51 @@ impl Simulation<'_> {
             }
             Outage::Hold => {
                 attempt.state = State::Held;
-                let tier = attempt.tier;
-                self.tiers[tier.index()].held.push(id);
+                self.tiers[attempt.tier.index()].held.push(id);
             }
         }
     }
 
-    /// Serves the attempt at a replica, or queues it there, or turns it away.
-    fn admit(&mut self, id: Id, replica: u32) {
-        let (now, left) = (self.now, self.meter.left(self.now));
+    /// Serves the attempt at its replica, or queues it there, or turns it away.
+    #[inline]
+    fn admit(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
-        attempt.replica = replica;
-        let tier = attempt.tier;
-        let rule = self.model.tier(tier);
-        let index = self.tiers[tier.index()].station(replica);
-        let station = &self.stations[index as usize];
-        let conditions = self.conditions.tier(tier);
-        let free = station.waiting.is_empty() && !conditions.paused && station.servers.free();
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let index = tier.station(attempt.replica);
+        let (rule, station) = (tier.rule, &mut tier.stations[index as usize]);
+        let free =
+            station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
         if !free && !rule.queue.admits(station.waiting.len()) {
             return self.refuse(id, Reason::QueueFull);
         }
         if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
             return self.refuse(id, Reason::Left);
         }
+        tier.meter.counts.admitted += 1;
+        tier.meter.in_flight.up(self.left);
+        if !free {
+            tier.meter.queue.up(self.left);
+            station.waiting.push(id);
+            attempt.state = State::Queued;
+        }
         if rule.drawn == Drawn::AtEnqueue {
             self.draw_first_work(id);
         }
-        let meter = &mut self.meter.tiers[tier.index()];
-        meter.counts.admitted += 1;
-        meter.in_flight.add(1, left);
         if free {
-            return self.start(id, index);
-        }
-        meter.queue.add(1, left);
-        self.stations[index as usize].waiting.push(id);
-        self.attempts[id].state = State::Queued;
-        if let Some(wait) = rule.queue.max_wait {
-            self.events.push_after(now, wait, Event::QueueWaitEnd(id));
+            self.start(id);
+        } else if let Some(wait) = rule.queue.max_wait {
+            self.events.push_after(self.now, wait, Event::QueueWaitEnd(id));
         }
     }
 
     /// Fixes the length of the first work before service, under the slow-down of now.
     fn draw_first_work(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
-        let program = &self.model.tier(attempt.tier).programs[usize::from(attempt.class)];
+        let tier = &self.tiers[attempt.tier.index()];
+        let program = &tier.rule.programs[usize::from(attempt.class)];
         if let Op::Work(number) = program.ops[0] {
-            let slow = self.conditions.tier(attempt.tier).slow;
-            attempt.work =
-                program.works[usize::from(number)].draw(attempt.key, 0, slow, Purpose::Work);
+            let work = &program.works[usize::from(number)];
+            attempt.work = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
         }
     }
 
@@ -128,90 +115,95 @@ impl Simulation<'_> {
 
     /// The attempt leaves the middle of its queue.
     fn leave_queue(&mut self, id: Id) {
-        let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
         attempt.state = State::Running;
-        let meter = &mut self.meter.tiers[attempt.tier.index()];
-        meter.queue.add(-1, left);
-        meter.in_flight.add(-1, left);
-        let index = self.tiers[attempt.tier.index()].station(attempt.replica);
+        let tier = &mut self.tiers[attempt.tier.index()];
+        tier.meter.queue.down(self.left);
+        tier.meter.in_flight.down(self.left);
+        let index = tier.station(attempt.replica);
         let attempts = &self.attempts;
-        self.stations[index as usize]
+        tier.stations[index as usize]
             .waiting
             .leave(|id| attempts.get(id).is_some_and(Attempt::waits));
     }
 
-    /// Takes a server for the attempt and runs its program.
+    /// Takes a server for the attempt and runs its program, from the start or from where it waited.
     #[inline]
-    fn start(&mut self, id: Id, station: u32) {
-        let (now, left) = (self.now, self.meter.left(self.now));
-        self.stations[station as usize].servers.take();
+    fn start(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let index = tier.station(attempt.replica);
+        tier.stations[index as usize].servers.take();
+        tier.meter.busy.up(self.left);
         let resumed = attempt.state == State::Resuming;
         attempt.holds_server = true;
         attempt.state = State::Running;
-        let meter = &mut self.meter.tiers[attempt.tier.index()];
-        meter.busy.add(1, left);
         if resumed {
             return self.go_on(id);
         }
-        attempt.started = now;
-        meter.wait.add(now.since(attempt.arrived));
+        attempt.started = self.now;
+        tier.meter.wait.add(self.now.since(attempt.arrived));
         self.proceed(id);
     }
 
     /// Serves those who wait, while there are servers.
-    pub(super) fn serve_queue(&mut self, index: u32) {
-        let tier = self.stations[index as usize].tier;
-        let rule = self.model.tier(tier);
-        loop {
-            let conditions = self.conditions.tier(tier);
-            let station = &mut self.stations[index as usize];
-            if conditions.paused || station.waiting.is_empty() || !station.servers.free() {
-                return;
-            }
-            let attempts = &self.attempts;
-            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-            let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
+    #[inline]
+    pub(super) fn serve_queue(&mut self, station: StationId) {
+        while let Some(id) = self.next_in_queue(station) {
             let attempt = &self.attempts[id];
-            let left = self.meter.left(self.now);
-            self.meter.tiers[tier.index()].queue.add(-1, left);
+            let tier = &mut self.tiers[station.tier.index()];
+            let rule = tier.rule;
             let skipped = !attempt.awaited() && rule.abandoned != Abandoned::Finish;
             let expired = too_late(self.now, attempt.deadline, rule.min_remaining);
-            if attempt.state == State::Queued && (skipped || expired) {
-                self.meter.tiers[tier.index()].in_flight.add(-1, left);
+            if (skipped || expired) && attempt.state == State::Queued {
+                tier.meter.in_flight.down(self.left);
                 self.refuse(id, if expired { Reason::Deadline } else { Reason::Left });
             } else {
-                self.start(id, index);
+                self.start(id);
             }
         }
     }
 
+    /// Takes the next out of a queue, if there is a server for it.
+    #[inline]
+    fn next_in_queue(&mut self, station: StationId) -> Option<Id> {
+        let tier = &mut self.tiers[station.tier.index()];
+        let (paused, discipline) = (tier.conditions.paused, tier.rule.queue.discipline);
+        let station = &mut tier.stations[station.index as usize];
+        if paused || station.waiting.is_empty() || !station.servers.free() {
+            return None;
+        }
+        let attempts = &self.attempts;
+        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+        let next = station.waiting.pop(discipline, waits)?;
+        tier.meter.queue.down(self.left);
+        Some(next)
+    }
+
     /// Runs the program of an attempt until it has to wait for something.
     pub(super) fn proceed(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        let rule = self.model.tier(attempt.tier);
-        let program = &rule.programs[usize::from(attempt.class)];
         loop {
             let attempt = &mut self.attempts[id];
-            let (step, key) = (attempt.step, attempt.key);
+            let tier = &self.tiers[attempt.tier.index()];
+            let rule = tier.rule;
+            let program = &rule.programs[usize::from(attempt.class)];
+            let step = attempt.step;
             let op = program.ops[usize::from(step)];
-            if op != Op::End && too_late(self.now, attempt.deadline, rule.min_remaining) {
+            if op == Op::End {
+                return self.end_program(id);
+            }
+            if too_late(self.now, attempt.deadline, rule.min_remaining) {
                 return self.answer(id, Outcome::Refused(Reason::Deadline));
             }
             attempt.step += 1;
             match op {
-                Op::End => return self.end_program(id),
+                Op::End => {}
                 Op::Jump(target) => attempt.step = target,
                 Op::Choose { first, count } => {
-                    let choices = &program.choices[usize::from(first)..][..usize::from(count)];
-                    let u = key.child(u64::from(step)).unit(Purpose::Choice);
-                    let chosen = choices.iter().find(|(up_to, _)| u < *up_to).or(choices.last());
-                    attempt.step = chosen.map_or(attempt.step, |(_, target)| *target);
+                    attempt.step = chosen(program, attempt, (first, count));
                 }
                 Op::Work(number) => {
-                    let work = &program.works[usize::from(number)];
-                    let span = self.length_of_work(id, step, rule, work);
+                    let span = self.length_of_work(id, step, program, number);
                     return self.work(id, span);
                 }
                 Op::Call(edge) => {
@@ -241,19 +233,20 @@ impl Simulation<'_> {
     /// The length of a piece of work: a stored result is looked up instead; what was drawn at
     /// enqueue stays.
     #[inline]
-    fn length_of_work(&mut self, id: Id, step: u16, rule: &Tier, work: &Work) -> Span {
+    fn length_of_work(&mut self, id: Id, step: u16, program: &Program, number: u16) -> Span {
         let attempt = &self.attempts[id];
-        let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
-        let slow = self.conditions.tier(tier).slow;
-        if let Some(write) = &rule.write
-            && write.stored(&mut self.tiers[tier.index()].ledger, operation, self.now)
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let slow = tier.conditions.slow;
+        if let Some(write) = &tier.rule.write
+            && write.stored(&mut tier.ledger, attempt.operation, self.now)
         {
-            return write.lookup.sample(&mut key.stream(Purpose::Lookup)).scaled(slow);
+            let mut stream = attempt.key.stream(Purpose::Lookup);
+            return write.lookup.sample(&mut stream).scaled(slow);
         }
-        if rule.drawn == Drawn::AtEnqueue && step == 0 {
+        if tier.rule.drawn == Drawn::AtEnqueue && step == 0 {
             return attempt.work;
         }
-        work.draw(key, step, slow, Purpose::Work)
+        program.works[usize::from(number)].draw(attempt.key, step, slow, Purpose::Work)
     }
 
     /// Works for so long; a pause of the tier comes on top.
@@ -270,35 +263,22 @@ impl Simulation<'_> {
     }
 
     /// A piece of work is done, unless a pause has put it off.
+    #[inline]
     pub(super) fn end_work(&mut self, id: Id) {
         let Some(attempt) = self.attempts.get_mut(id) else { return };
         if attempt.state != State::Working {
             return;
         }
-        let tier = attempt.tier.index();
-        let paused = self.tiers[tier].paused;
-        if paused > attempt.pauses {
-            let put_off = paused - attempt.pauses;
-            attempt.pauses = paused;
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if tier.paused > attempt.pauses {
+            let put_off = tier.paused - attempt.pauses;
+            attempt.pauses = tier.paused;
             return self.events.push_after(self.now, put_off, Event::WorkEnd(id));
         }
+        note_work(tier, attempt, self.now);
         attempt.state = State::Running;
-        self.note_work(id);
-        self.attempts[id].work = Span::ZERO;
+        attempt.work = Span::ZERO;
         self.proceed(id);
-    }
-
-    /// Counts the work that ends now: its length, without pauses on the way. What was done after
-    /// somebody up the chain had left is wasted.
-    #[inline]
-    fn note_work(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        let (tier, began) = (attempt.tier.index(), attempt.work_began);
-        let alone_since = began.max(self.left_at(id));
-        let counts = &mut self.meter.tiers[tier].counts;
-        let worked = self.now.since(began).min(attempt.work);
-        counts.worked_ns += worked.nanos();
-        counts.wasted_ns += alone_since.until(self.now).min(worked).nanos();
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
@@ -313,7 +293,7 @@ impl Simulation<'_> {
             }
             return true;
         }
-        if attempt.failed || attempt.work > Span::ZERO {
+        if attempt.failed.is_some() || attempt.work > Span::ZERO {
             self.go_on(id);
             return true;
         }
@@ -323,26 +303,23 @@ impl Simulation<'_> {
     /// The last call has ended: the attempt goes on, at an asynchronous tier when a server is free.
     #[inline]
     pub(super) fn resume(&mut self, id: Id) {
-        let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
-        let (tier, replica) = (attempt.tier, attempt.replica);
-        let rule = self.model.tier(tier);
-        if !rule.asynchronous || attempt.failed {
-            if self.conditions.tier(tier).paused {
-                let until = self.tiers[tier.index()].paused_until;
-                return self.events.push(until, Event::PauseEnd(id));
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if !tier.rule.asynchronous || attempt.failed.is_some() {
+            if tier.conditions.paused {
+                return self.events.push(tier.paused_until, Event::PauseEnd(id));
             }
             attempt.state = State::Running;
             return self.go_on(id);
         }
         attempt.state = State::Resuming;
-        let index = self.tiers[tier.index()].station(replica);
-        let conditions = self.conditions.tier(tier);
-        if !conditions.paused && self.stations[index as usize].servers.free() {
-            return self.start(id, index);
+        let index = tier.station(attempt.replica);
+        let station = &mut tier.stations[index as usize];
+        if !tier.conditions.paused && station.servers.free() {
+            return self.start(id);
         }
-        self.stations[index as usize].waiting.push_resumed(id);
-        self.meter.tiers[tier.index()].queue.add(1, left);
+        station.waiting.push_resumed(id);
+        tier.meter.queue.up(self.left);
     }
 
     /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for
@@ -357,7 +334,7 @@ impl Simulation<'_> {
     #[inline]
     fn go_on(&mut self, id: Id) {
         let attempt = &self.attempts[id];
-        if attempt.failed {
+        if attempt.failed.is_some() {
             self.answer(id, Outcome::Failed);
         } else if attempt.work > Span::ZERO {
             self.work(id, attempt.work);
@@ -370,16 +347,14 @@ impl Simulation<'_> {
     #[inline]
     fn end_program(&mut self, id: Id) {
         let attempt = &self.attempts[id];
-        let (tier, key, operation) = (attempt.tier, attempt.key, attempt.operation);
-        let rule = self.model.tier(tier);
-        if fails(key, rule.errors, self.conditions.tier(tier).fail) {
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if fails(attempt.key, tier.failing) {
             return self.answer(id, Outcome::Failed);
         }
-        if let Some(write) = &rule.write {
-            let counts = &mut self.meter.tiers[tier.index()].counts;
-            match write.commit(&mut self.tiers[tier.index()].ledger, operation, self.now) {
-                Effect::First => counts.effects += 1,
-                Effect::Duplicate => counts.duplicates += 1,
+        if let Some(write) = &tier.rule.write {
+            match write.commit(&mut tier.ledger, attempt.operation, self.now) {
+                Effect::First => tier.meter.counts.effects += 1,
+                Effect::Duplicate => tier.meter.counts.duplicates += 1,
                 Effect::Stored => {}
             }
         }
@@ -392,20 +367,19 @@ impl Simulation<'_> {
         if let Caller::User { source } = attempt.caller {
             return self.end_request(id, source, outcome);
         }
-        let (tier, arrived, left) = (attempt.tier, attempt.arrived, self.meter.left(self.now));
-        if attempt.holds_server {
-            self.release_server(id);
-        }
-        let useful = outcome == Outcome::Ok && self.left_at(id) == Time::NEVER;
-        let meter = &mut self.meter.tiers[tier.index()];
-        meter.in_flight.add(-1, left);
+        let meter = &mut self.tiers[attempt.tier.index()].meter;
+        meter.in_flight.down(self.left);
         if let Outcome::Refused(reason) = outcome {
             meter.counts.refused[reason as usize] += 1;
         } else {
+            let useful = outcome == Outcome::Ok && attempt.alone_since == Time::NEVER;
             meter.counts.finished += 1;
             meter.counts.good += u64::from(useful);
             meter.counts.failed += u64::from(outcome == Outcome::Failed);
-            meter.sojourn.add(self.now.since(arrived));
+            meter.sojourn.add(self.now.since(attempt.arrived));
+        }
+        if attempt.holds_server {
+            self.release_server(id);
         }
         self.reply(id, outcome);
     }
@@ -413,7 +387,7 @@ impl Simulation<'_> {
     /// Turns an attempt away that is not in service.
     pub(super) fn refuse(&mut self, id: Id, reason: Reason) {
         let tier = self.attempts[id].tier;
-        self.meter.tiers[tier.index()].counts.refused[reason as usize] += 1;
+        self.tiers[tier.index()].meter.counts.refused[reason as usize] += 1;
         self.reply(id, Outcome::Refused(reason));
     }
 
@@ -426,13 +400,13 @@ impl Simulation<'_> {
         if !attempt.awaited() {
             return self.receive(id);
         }
-        let (key, edge) = (attempt.key, attempt.edge);
-        let network = &self.model.edge(edge).network;
-        if network.loses_reply(key) {
-            self.attempts[id].state = State::Lost;
+        let edge = &self.edges[attempt.edge.index()];
+        let network = &edge.rule.network;
+        if network.loses_reply(attempt.key) {
+            attempt.state = State::Lost;
             return;
         }
-        let travel = network.travel(key, Purpose::Inbound, self.conditions.delay(edge));
+        let travel = network.travel(attempt.key, Purpose::Inbound, edge.delay);
         if travel == Span::ZERO {
             self.receive(id);
         } else {
@@ -442,76 +416,67 @@ impl Simulation<'_> {
 
     #[inline]
     fn release_server(&mut self, id: Id) {
-        let left = self.meter.left(self.now);
         let attempt = &mut self.attempts[id];
         attempt.holds_server = false;
-        let tier = attempt.tier.index();
-        let index = self.tiers[tier].station(attempt.replica);
-        self.meter.tiers[tier].busy.add(-1, left);
-        self.stations[index as usize].servers.release();
-        self.freed.push(index);
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let index = tier.station(attempt.replica);
+        tier.meter.busy.down(self.left);
+        tier.stations[index as usize].servers.release();
+        self.freed.push(StationId { tier: attempt.tier, index });
     }
 
     /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
     pub(super) fn callee_learns(&mut self, id: Id) {
         let attempt = &self.attempts[id];
-        if self.model.tier(attempt.tier).abandoned != Abandoned::Interrupt {
+        if self.tiers[attempt.tier.index()].rule.abandoned != Abandoned::Interrupt {
             return;
         }
-        match attempt.state {
-            State::Queued | State::Resuming => {
-                self.leave_queue(id);
-                self.refuse(id, Reason::Left);
-            }
-            _ => {
-                self.stop(id);
-                self.refuse(id, Reason::Left);
-            }
+        if matches!(attempt.state, State::Queued | State::Resuming) {
+            self.leave_queue(id);
+        } else {
+            self.stop(id);
         }
+        self.refuse(id, Reason::Left);
     }
 
     /// Stops an attempt in service: its server is free, its calls are abandoned.
     fn stop(&mut self, id: Id) {
-        let left = self.meter.left(self.now);
         self.abandon_calls(id);
-        if self.attempts[id].state == State::Working {
-            self.note_work(id);
-        }
         let attempt = &self.attempts[id];
-        let meter = &mut self.meter.tiers[attempt.tier.index()];
-        meter.in_flight.add(-1, left);
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if attempt.state == State::Working {
+            note_work(tier, attempt, self.now);
+        }
+        tier.meter.in_flight.down(self.left);
         if attempt.holds_server {
             self.release_server(id);
         }
     }
 
     /// Drops all that wait at a tier.
-    pub(super) fn drop_queue(&mut self, tier: crate::document::TierId) {
-        for index in self.tiers[tier.index()].stations.clone() {
-            let attempts = &self.attempts;
-            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-            for id in self.stations[index as usize].waiting.drain(waits) {
-                let left = self.meter.left(self.now);
-                self.meter.tiers[tier.index()].queue.add(-1, left);
+    pub(super) fn drop_queue(&mut self, tier: TierId) {
+        for index in 0..self.tiers[tier.index()].stations.len() {
+            for id in self.drain(tier, index) {
+                self.tiers[tier.index()].meter.queue.down(self.left);
                 self.abandon_calls(id);
-                self.meter.tiers[tier.index()].in_flight.add(-1, left);
+                self.tiers[tier.index()].meter.in_flight.down(self.left);
                 self.refuse(id, Reason::Dropped);
             }
         }
     }
 
+    fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
+        let attempts = &self.attempts;
+        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+        self.tiers[tier.index()].stations[station].waiting.drain(waits)
+    }
+
     /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
     /// `until`.
-    pub(super) fn restart(&mut self, tier: crate::document::TierId, until: Time) {
+    pub(super) fn restart_tier(&mut self, tier: TierId, until: Time) {
         self.drop_queue(tier);
-        let at_work = |attempt: &Attempt| {
-            attempt.tier == tier
-                && matches!(attempt.state, State::Working | State::Calling | State::Running)
-        };
-        let in_service: Vec<Id> =
-            self.attempts.iter().filter(|(_, a)| at_work(a)).map(|(id, _)| id).collect();
-        for id in in_service {
-            if self.attempts.get(id).is_some_and(at_work) {
+        for id in in_service(&self.attempts, tier) {
+            if self.attempts.get(id).is_some_and(|attempt| at_work(attempt, tier)) {
                 self.stop(id);
                 self.refuse(id, Reason::Dropped);
             }
@@ -519,32 +484,57 @@ impl Simulation<'_> {
         for id in std::mem::take(&mut self.tiers[tier.index()].held) {
             self.refuse(id, Reason::Dropped);
         }
-        for edge in self.model.edge_ids() {
-            let rule = self.model.edge(edge);
-            let in_process = rule.cache.as_ref().is_some_and(|cache| cache.in_process);
-            if let (true, Some(entries)) =
-                (rule.caller == tier && in_process, &mut self.edges[edge.index()].cache)
+        for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
+            if let Some((rule, entries)) = edge.cache()
+                && rule.in_process
             {
                 entries.flush();
             }
         }
         self.tiers[tier.index()].down_until = until;
     }
+}
 
-    /// When the first in the chain of callers, from this attempt's own up to the user, left;
-    /// [`Time::NEVER`] while all of them wait.
-    #[inline]
-    fn left_at(&self, id: Id) -> Time {
-        let mut attempt = &self.attempts[id];
-        let mut first = Time::NEVER;
-        loop {
-            first = first.min(attempt.left_at);
-            match attempt.caller {
-                Caller::Call(call) if attempt.awaited() => {
-                    attempt = &self.attempts[self.calls[call].parent]
-                }
-                _ => return first,
-            }
-        }
+/// Why an attempt is not let in, if it is not.
+#[inline]
+fn turned_away(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) -> Option<Reason> {
+    if now < tier.down_until {
+        return Some(Reason::Down);
     }
+    if tier.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now)) {
+        return Some(Reason::Admission);
+    }
+    if too_late(now, attempt.deadline, tier.rule.min_remaining) {
+        return Some(Reason::Deadline);
+    }
+    let unwanted = !attempt.awaited() && tier.rule.abandoned == Abandoned::Interrupt;
+    unwanted.then_some(Reason::Left)
+}
+
+/// Where an attempt goes on, by chance: one of `count` places of the program's list, from `first`.
+fn chosen(program: &Program, attempt: &Attempt, (first, count): (u16, u16)) -> u16 {
+    let choices = &program.choices[usize::from(first)..][..usize::from(count)];
+    let u = attempt.key.child(u64::from(attempt.step - 1)).unit(Purpose::Choice);
+    let chosen = choices.iter().find(|(up_to, _)| u < *up_to).or(choices.last());
+    chosen.map_or(attempt.step, |(_, target)| *target)
+}
+
+/// Counts the work that ends now: its length, without pauses on the way. What was done after
+/// somebody up the chain had left is wasted.
+#[inline]
+fn note_work(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) {
+    let began = attempt.work_began;
+    let worked = now.since(began).min(attempt.work);
+    let counts = &mut tier.meter.counts;
+    counts.worked_ns += worked.nanos();
+    counts.wasted_ns += began.max(attempt.alone_since).until(now).min(worked).nanos();
+}
+
+fn at_work(attempt: &Attempt, tier: TierId) -> bool {
+    attempt.tier == tier
+        && matches!(attempt.state, State::Working | State::Calling | State::Running)
+}
+
+fn in_service(attempts: &Slab<Attempt>, tier: TierId) -> Vec<Id> {
+    attempts.iter().filter(|(_, attempt)| at_work(attempt, tier)).map(|(id, _)| id).collect()
 }

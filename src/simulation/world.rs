@@ -1,4 +1,6 @@
-//! What lives in a run: attempts, calls, stations, and the state of every mechanism.
+//! What lives in a run: attempts, calls, and one record for each tier and each edge, with its rule,
+//! its conditions, its counters and the state of its mechanisms. What an event needs of a tier lies
+//! together, so that it is looked up once.
 //!
 //! A user request is an attempt at a client tier. It makes *calls*; a call makes attempts at its
 //! callee, one after the other; each of these may make calls of its own. An attempt belongs to two
@@ -6,16 +8,20 @@
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Span, Time};
+use crate::measure::{EdgeMeter, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::arrival::{Source, SourceState};
-use crate::mechanism::budget::Tokens;
-use crate::mechanism::cache::Entries;
+use crate::mechanism::budget::{Budget, Scope, Tokens};
+use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
+use crate::mechanism::conditions::TierConditions;
 use crate::mechanism::idempotency::Ledger;
 use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
+use crate::mechanism::work::failing_share;
+use crate::model::{Edge, Tier};
 
 /// One try of a call at its callee; or a user request, at its client. Two cache lines, and no
 /// more: in the first what decides about it, in the second what it does and what is noted of it.
@@ -26,8 +32,9 @@ pub struct Attempt {
     pub key: Key,
     /// After this nobody waits, as far as the callee knows.
     pub deadline: Time,
-    /// When the caller left; [`Time::NEVER`] while it waits.
-    pub left_at: Time,
+    /// When the first in the chain of callers, from its own up to the user, left; [`Time::NEVER`]
+    /// while all of them wait. What it does from then on is wasted.
+    pub alone_since: Time,
     /// Who waits for it.
     pub caller: Caller,
     /// The first of its calls, [`Id::NONE`] without.
@@ -52,10 +59,10 @@ pub struct Attempt {
     pub answer: Option<Outcome>,
     /// Whether it holds a server.
     pub holds_server: bool,
+    /// Whether its caller has left.
+    pub left: bool,
     /// Whether a call it needs has failed.
-    pub failed: bool,
-    /// Whether that failure was a rate limit's.
-    pub turned_away: bool,
+    pub failed: Option<Blame>,
     /// Whether it goes into the trace.
     pub traced: bool,
     /// Reached the callee.
@@ -115,10 +122,10 @@ impl Attempt {
             number: 1,
             state: State::Running,
             answer: None,
-            left_at: Time::NEVER,
+            alone_since: Time::NEVER,
+            left: false,
             holds_server: false,
-            failed: false,
-            turned_away: false,
+            failed: None,
             traced: false,
         }
     }
@@ -131,6 +138,7 @@ impl Attempt {
             operation: call.operation,
             caller: Caller::Call(id),
             request: call.request,
+            alone_since: call.alone_since,
             arrived: Time::NEVER,
             started: Time::NEVER,
             edge: call.edge,
@@ -145,7 +153,7 @@ impl Attempt {
     /// Whether its caller still waits.
     #[inline]
     pub fn awaited(&self) -> bool {
-        self.left_at == Time::NEVER
+        !self.left
     }
 
     /// How it ended for its caller; `None` while it is under way.
@@ -157,6 +165,15 @@ impl Attempt {
     pub fn waits(&self) -> bool {
         matches!(self.state, State::Queued | State::Resuming)
     }
+}
+
+/// Why a call failed that an attempt needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// A rate limit turned it away.
+    Admission,
+    /// Anything else.
+    Callee,
 }
 
 /// Where in its life an attempt is.
@@ -199,6 +216,8 @@ pub struct Call {
     pub attempt: Id,
     /// After this the caller wants no answer.
     pub deadline: Time,
+    /// The same as of the attempt that made the call.
+    pub alone_since: Time,
     /// Between attempts.
     pub retry: RetryState,
     /// Attempts made.
@@ -220,21 +239,34 @@ pub struct Call {
 /// One replica: a queue and servers.
 #[derive(Clone, Debug)]
 pub struct Station {
-    /// Its tier.
-    pub tier: TierId,
     /// Who is in service.
     pub servers: Servers,
     /// Who waits.
     pub waiting: Waiting<Id>,
 }
 
-/// What changes at a tier.
+/// The name of a station: its tier, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationId {
+    pub tier: TierId,
+    pub index: u32,
+}
+
+/// A tier in a run.
 #[derive(Clone, Debug)]
-pub struct TierState {
+pub struct TierRun<'m> {
+    /// Its rule.
+    pub rule: &'m Tier,
+    /// How it is moved right now; a copy of what [`Conditions`] say.
+    pub conditions: TierConditions,
+    /// Share of attempts that fail after their work, under these conditions.
+    pub failing: f64,
+    /// Counters of the current window.
+    pub meter: TierMeter,
     /// Replicas, those added by the operator too.
     pub replicas: u32,
     /// Their stations: one each, or one for all where they share a queue.
-    pub stations: Vec<u32>,
+    pub stations: Vec<Station>,
     /// Attempts distributed so far.
     pub turn: u64,
     /// Rate limit in force.
@@ -255,23 +287,96 @@ pub struct TierState {
     pub ledger: Ledger,
 }
 
-impl TierState {
-    /// The station of a replica.
+impl<'m> TierRun<'m> {
+    /// A tier at the start of a run, without stations as yet.
+    pub fn start(rule: &'m Tier) -> Self {
+        TierRun {
+            rule,
+            conditions: TierConditions::CALM,
+            failing: failing_share(rule.errors, 0.0),
+            meter: TierMeter::default(),
+            replicas: 0,
+            stations: Vec::new(),
+            turn: 0,
+            limiter: rule.admission.map(|admission| admission.start(Time::ZERO)),
+            ramp: None,
+            ramp_serial: 0,
+            held: Vec::new(),
+            down_until: Time::ZERO,
+            paused_until: Time::ZERO,
+            paused: Span::ZERO,
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// The number of the station of a replica.
     #[inline]
     pub fn station(&self, replica: u32) -> u32 {
-        self.stations[(replica as usize).min(self.stations.len() - 1)]
+        replica.min(self.stations.len() as u32 - 1)
+    }
+
+    /// How many wait for service.
+    pub fn waiting(&self) -> usize {
+        self.stations.iter().map(|station| station.waiting.len()).sum()
     }
 }
 
-/// What changes on an edge.
+/// An edge in a run.
 #[derive(Clone, Debug)]
-pub struct EdgeState {
+pub struct EdgeRun<'m> {
+    /// Its rule.
+    pub rule: &'m Edge,
+    /// Extra delay each way right now; a copy of what [`Conditions`] say.
+    pub delay: Span,
+    /// Counters of the current window.
+    pub meter: EdgeMeter,
     /// Connections, by replica of the caller.
     pub pools: Vec<Connections<Id>>,
     /// Budgets, by replica of the caller, or one for all.
     pub buckets: Vec<Tokens>,
     /// Cached answers.
     pub cache: Option<Entries>,
+}
+
+impl<'m> EdgeRun<'m> {
+    /// An edge at the start of a run, whose caller has so many replicas.
+    pub fn start(rule: &'m Edge, replicas: u32) -> Self {
+        let mut edge = EdgeRun {
+            rule,
+            delay: Span::ZERO,
+            meter: EdgeMeter::default(),
+            pools: Vec::new(),
+            buckets: Vec::new(),
+            cache: rule.cache.as_ref().map(Cache::start),
+        };
+        edge.grow(replicas as usize);
+        edge
+    }
+
+    /// Pools and budgets for so many replicas of the caller.
+    pub fn grow(&mut self, replicas: usize) {
+        if self.rule.pool.is_some() {
+            self.pools.resize_with(replicas, Connections::new);
+        }
+        if let Some(budget) = &self.rule.budget {
+            let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };
+            self.buckets.resize(buckets, budget.start());
+        }
+    }
+
+    /// The budget of a replica of the caller, with its rule.
+    #[inline]
+    pub fn budget(&mut self, replica: u32) -> Option<(&'m Budget, &mut Tokens)> {
+        let rule = self.rule.budget.as_ref()?;
+        let bucket = if rule.scope == Scope::Fleet { 0 } else { replica as usize };
+        Some((rule, &mut self.buckets[bucket]))
+    }
+
+    /// The cache, with its rule.
+    #[inline]
+    pub fn cache(&mut self) -> Option<(&'m Cache, &mut Entries)> {
+        self.rule.cache.as_ref().zip(self.cache.as_mut())
+    }
 }
 
 /// A source at work.

@@ -43,6 +43,13 @@ impl<E: Copy> Lanes<E> {
         }
     }
 
+    pub fn clear(&mut self) {
+        self.spans.clear();
+        self.queues.clear();
+        self.heads = [EMPTY; MAX_LANES];
+        self.first = 0;
+    }
+
     /// The number of the lane for `span`.
     #[inline]
     pub fn find(&self, span: Span) -> Option<usize> {

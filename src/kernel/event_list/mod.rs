@@ -44,6 +44,13 @@ impl<E: Copy> EventList<E> {
         EventList { wheel: Wheel::new(), lanes: Lanes::new(), sequence: 0 }
     }
 
+    /// Forgets all events and lanes, and keeps the room.
+    pub fn clear(&mut self) {
+        self.wheel.clear();
+        self.lanes.clear();
+        self.sequence = 0;
+    }
+
     /// Opens a lane for events that come `span` after the present. Past the eighth, such events go
     /// to the wheel.
     pub fn open_lane(&mut self, span: Span) {

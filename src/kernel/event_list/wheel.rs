@@ -77,6 +77,14 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    pub fn clear(&mut self) {
+        self.bottom.clear();
+        (self.bound, self.origin, self.levels) = (u64::MAX, 0, 0);
+        self.occupied = [0; LEVELS];
+        self.slots.as_flattened_mut().fill(Slot::default());
+        self.pool.clear();
+    }
+
     /// Adds an entry, whose sequence must be the highest so far.
     #[inline]
     pub fn push(&mut self, entry: Entry<E>) {
@@ -238,6 +246,12 @@ const NO_CHUNK: u32 = u32::MAX;
 impl<E: Copy> Pool<E> {
     fn new() -> Self {
         Pool { entries: Vec::new(), next: Vec::new(), free: NO_CHUNK }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.next.clear();
+        self.free = NO_CHUNK;
     }
 
     #[inline]
