@@ -1,6 +1,6 @@
 //! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
 
-use super::Simulation;
+use super::{Next, Simulation};
 use super::event::Event;
 use super::world::{Attempt, Blame, Call, Caller, State};
 use crate::document::{EdgeId, TierId};
@@ -22,7 +22,7 @@ impl<'m> Simulation<'m> {
         client: u32,
         key: Key,
         number: u64,
-    ) {
+    ) -> Next {
         let run = &mut self.tiers[tier.index()];
         let class = match &run.rule.mix[..] {
             [(_, only)] => *only,
@@ -43,7 +43,7 @@ impl<'m> Simulation<'m> {
             traced: key.chance(Purpose::Trace, self.trace.share),
             ..Attempt::request(key, source, number, tier, self.now)
         });
-        self.proceed(id);
+        Some(id)
     }
 
     /// A user request has come to its end.
@@ -72,8 +72,8 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// `parent` calls along `edge`. The call may end at once, which its parent learns through
-    /// [`Self::end_call`].
+    /// `parent` calls along `edge`. The call may end at once: then `parent` waits for one less.
+    #[inline]
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
         let caller = &mut self.attempts[parent];
         let run = &mut self.edges[edge.index()];
@@ -113,17 +113,20 @@ impl<'m> Simulation<'m> {
                 let span = cache.lookup.sample(&mut key.stream(Purpose::Lookup));
                 self.events.push_after(self.now, span, Event::LookupEnd(id));
             }
-            _ => self.send(id),
+            _ => {
+                let next = self.send(id);
+                debug_assert_eq!(next, None, "the parent is not waiting as yet");
+            }
         }
     }
 
     /// The cache has been asked.
-    pub(super) fn end_lookup(&mut self, id: Id) {
-        let Some(call) = self.calls.get(id) else { return };
+    pub(super) fn end_lookup(&mut self, id: Id) -> Next {
+        let call = self.calls.get(id)?;
         if self.look(call.edge, call.operation) {
-            self.end_call(id, Outcome::Ok);
+            self.end_call(id, Outcome::Ok)
         } else {
-            self.send(id);
+            self.send(id)
         }
     }
 
@@ -143,7 +146,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The call makes its next attempt.
-    fn send(&mut self, id: Id) {
+    fn send(&mut self, id: Id) -> Next {
         let now = self.now;
         let call = &mut self.calls[id];
         call.made += 1;
@@ -163,9 +166,12 @@ impl<'m> Simulation<'m> {
         match pool.acquire(&mut run.pools[call.replica as usize], attempt) {
             Acquired::Now => {
                 run.meter.pool.up(self.left);
-                self.depart_with_clock(attempt, limit);
+                self.depart_with_clock(attempt, limit)
             }
-            Acquired::Later => self.wait_for_connection(attempt, edge, pool),
+            Acquired::Later => {
+                self.wait_for_connection(attempt, edge, pool);
+                None
+            }
             Acquired::Never => self.fail_to_connect(attempt),
         }
     }
@@ -213,49 +219,51 @@ impl<'m> Simulation<'m> {
     /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned
     /// away at the door is over before: in a storm that is every second one, and needs no event.
     #[inline]
-    fn depart_with_clock(&mut self, id: Id, limit: Time) {
+    fn depart_with_clock(&mut self, id: Id, limit: Time) -> Next {
         self.attempts[id].deadline = limit;
-        self.depart(id);
+        let next = self.depart(id);
         if self.attempts.lives(id) {
             self.start_clock(id, limit);
         }
+        next
     }
 
     /// The attempt has what it needs and leaves for its callee.
     #[inline]
-    fn depart(&mut self, id: Id) {
+    fn depart(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let edge = &self.edges[attempt.edge.index()];
         attempt.deadline = edge.rule.patience.passed_on(attempt.deadline);
         let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
         if travel == Span::ZERO {
-            self.deliver(id);
+            self.deliver(id)
         } else {
             self.events.push_after(self.now, travel, Event::Delivery(id));
+            None
         }
     }
 
     /// An attempt that waited for a connection has one; its caller may have left in the same
     /// instant.
-    pub(super) fn connect(&mut self, id: Id) {
+    pub(super) fn connect(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         if !attempt.awaited() {
-            return self.free(id);
+            self.free(id);
+            return None;
         }
         let pool = self.edges[attempt.edge.index()].rule.pool;
         if pool.is_some_and(|pool| pool.clock == Clock::Own) {
-            self.depart_with_clock(id, self.limit_of(id));
+            self.depart_with_clock(id, self.limit_of(id))
         } else {
-            self.depart(id);
+            self.depart(id)
         }
     }
 
     /// The acquisition timeout has passed.
-    pub(super) fn end_pool_wait(&mut self, id: Id) {
-        if self.attempts.get(id).is_some_and(|attempt| attempt.state == State::PoolWaiting) {
-            self.leave_pool_queue(id);
-            self.fail_to_connect(id);
-        }
+    pub(super) fn end_pool_wait(&mut self, id: Id) -> Next {
+        self.attempts.get(id).filter(|attempt| attempt.state == State::PoolWaiting)?;
+        self.leave_pool_queue(id);
+        self.fail_to_connect(id)
     }
 
     fn leave_pool_queue(&mut self, id: Id) {
@@ -266,16 +274,15 @@ impl<'m> Simulation<'m> {
         edge.meter.pool_waiting.down(self.left);
     }
 
-    fn fail_to_connect(&mut self, id: Id) {
+    fn fail_to_connect(&mut self, id: Id) -> Next {
         let outcome = Outcome::Refused(Reason::Pool);
         let attempt = &mut self.attempts[id];
         attempt.answer = Some(outcome);
         let caller = attempt.caller;
         self.tiers[attempt.tier.index()].meter.counts.refused[Reason::Pool as usize] += 1;
         self.free(id);
-        if let Caller::Call(call) = caller {
-            self.conclude(call, outcome);
-        }
+        let Caller::Call(call) = caller else { return None };
+        self.conclude(call, outcome)
     }
 
     /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
@@ -298,28 +305,28 @@ impl<'m> Simulation<'m> {
 
     /// An answer reaches its caller, who may have left. A late answer may still fill the cache.
     #[inline]
-    pub(super) fn receive(&mut self, id: Id) {
+    pub(super) fn receive(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
-        let (Caller::Call(call), Some(answer)) = (attempt.caller, attempt.answer) else { return };
+        let (Caller::Call(call), answer) = (attempt.caller, attempt.answer?) else { return None };
         let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited());
         self.free(id);
         if awaited {
             self.release_connection(edge, call);
-            self.conclude(call, answer);
-        } else if answer == Outcome::Ok
+            return self.conclude(call, answer);
+        }
+        if answer == Outcome::Ok
             && let Some((rule, entries)) = self.edges[edge.index()].cache()
             && rule.late == Late::Fill
         {
             rule.fill(entries, operation, self.now);
         }
+        None
     }
 
     /// The caller's patience with an attempt ends.
-    pub(super) fn time_out(&mut self, id: Id) {
-        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.awaited()) else {
-            return;
-        };
-        let Caller::Call(call) = attempt.caller else { return };
+    pub(super) fn time_out(&mut self, id: Id) -> Next {
+        let attempt = self.attempts.get(id).filter(|attempt| attempt.awaited())?;
+        let Caller::Call(call) = attempt.caller else { return None };
         let edge = attempt.edge;
         let connected = attempt.state != State::PoolWaiting;
         if connected {
@@ -329,7 +336,7 @@ impl<'m> Simulation<'m> {
         if connected {
             self.release_connection(edge, call);
         }
-        self.conclude(call, Outcome::TimedOut);
+        self.conclude(call, Outcome::TimedOut)
     }
 
     /// Nobody waits for this attempt any more; what happens to it is up to where it is.
@@ -366,7 +373,8 @@ impl<'m> Simulation<'m> {
     }
 
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
-    fn conclude(&mut self, id: Id, outcome: Outcome) {
+    #[inline]
+    fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &mut self.calls[id];
         call.attempt = Id::NONE;
         let edge = &mut self.edges[call.edge.index()];
@@ -392,10 +400,10 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    fn give_up(&mut self, id: Id, outcome: Outcome) {
+    fn give_up(&mut self, id: Id, outcome: Outcome) -> Next {
         let edge = self.calls[id].edge;
         self.edges[edge.index()].meter.counts.gave_up += 1;
-        self.end_call(id, outcome);
+        self.end_call(id, outcome)
     }
 
     #[inline]
@@ -425,7 +433,7 @@ impl<'m> Simulation<'m> {
     }
 
     #[inline]
-    fn back_off(&mut self, id: Id, wait: Span) {
+    fn back_off(&mut self, id: Id, wait: Span) -> Next {
         let call = &mut self.calls[id];
         call.backing_off = true;
         self.edges[call.edge.index()].meter.backoff.up(self.left);
@@ -434,26 +442,27 @@ impl<'m> Simulation<'m> {
         } else {
             self.events.push(self.now + wait, Event::RetryDue(id));
         }
+        None
     }
 
     /// A call leaves its back-off.
-    pub(super) fn retry(&mut self, id: Id) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+    pub(super) fn retry(&mut self, id: Id) -> Next {
+        let call = self.calls.get_mut(id)?;
         call.backing_off = false;
         let (edge, replica) = (call.edge, call.replica);
         let run = &mut self.edges[edge.index()];
         run.meter.backoff.down(self.left);
         let pays_now = run.rule.budget.is_some_and(|budget| budget.debit == Debit::Send);
         if self.conditions.retries && (!pays_now || self.withdraw(edge, replica)) {
-            self.send(id);
+            self.send(id)
         } else {
-            self.give_up(id, Outcome::Failed);
+            self.give_up(id, Outcome::Failed)
         }
     }
 
     /// The call is over; its parent goes on when it was the last that it waited for.
     #[inline]
-    fn end_call(&mut self, id: Id, outcome: Outcome) {
+    fn end_call(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &self.calls[id];
         let (parent, sibling, edge, key) = (call.parent, call.sibling, call.edge, call.key);
         let caller = &mut self.attempts[parent];
@@ -478,8 +487,9 @@ impl<'m> Simulation<'m> {
             }
         }
         if caller.pending == 0 && caller.state == State::Calling {
-            self.resume(parent);
+            return self.resume(parent);
         }
+        None
     }
 
     /// The attempt that made these calls is gone: nobody waits for them.
@@ -514,6 +524,8 @@ impl<'m> Simulation<'m> {
         self.attempts.remove(id);
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn note_in_trace(&mut self, id: Id) {
         let attempt = &self.attempts[id];
         let Caller::Call(_) = attempt.caller else { return };

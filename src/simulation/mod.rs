@@ -63,6 +63,16 @@ struct Trace {
     rows: Vec<AttemptRow>,
 }
 
+/// The attempt that goes on with its program after what has just happened, if one does: what it
+/// waited for has come. It does so from the loop, so that no chain of answers, up the call graph
+/// and on, is a chain of calls.
+type Next = Option<Id>;
+
+/// What acts on the whole moves no single attempt.
+fn done((): ()) -> Next {
+    None
+}
+
 /// Who looks on while a run goes on.
 pub trait Watch {
     /// Attempts of the trace, in the order in which their story ended.
@@ -176,7 +186,8 @@ impl<'m> Simulation<'m> {
             self.now = now;
             self.left = end.since(now);
             self.record.totals.events += 1;
-            self.handle(event);
+            let next = self.handle(event);
+            self.go_on(next);
             while let Some(station) = self.freed.pop() {
                 self.serve_queue(station);
             }
@@ -188,7 +199,7 @@ impl<'m> Simulation<'m> {
     }
 
     #[inline]
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) -> Next {
         match event {
             Event::Arrival { source } => self.arrive(source),
             Event::Ask { source, client } => self.ask(source, client),
@@ -202,10 +213,10 @@ impl<'m> Simulation<'m> {
             Event::RetryDue(call) => self.retry(call),
             Event::LookupEnd(call) => self.end_lookup(call),
             Event::PauseEnd(attempt) => self.end_pause(attempt),
-            Event::TriggerBegin(trigger) => self.begin_trigger(trigger),
-            Event::TriggerEnd(trigger) => self.end_trigger(trigger),
-            Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
-            Event::Revival(tier) => self.revive(tier),
+            Event::TriggerBegin(trigger) => done(self.begin_trigger(trigger)),
+            Event::TriggerEnd(trigger) => done(self.end_trigger(trigger)),
+            Event::RampStep { tier, serial } => done(self.step_ramp(tier, serial)),
+            Event::Revival(tier) => done(self.revive(tier)),
         }
     }
 
@@ -301,7 +312,8 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    fn arrive(&mut self, source: u32) {
+    #[inline]
+    fn arrive(&mut self, source: u32) -> Next {
         self.plan_arrival(source);
         let run = &mut self.sources[source as usize];
         let (tier, number) = (run.tier, run.born);
@@ -309,17 +321,17 @@ impl<'m> Simulation<'m> {
         run.born += 1;
         let client_tier = &self.tiers[tier.index()];
         if key.chance(Purpose::Thinning, 1.0 - client_tier.conditions.demand) {
-            return;
+            return None;
         }
         let clients = client_tier.rule.replicas;
         let client =
             if clients == 1 { 0 } else { (key.unit(Purpose::Client) * f64::from(clients)) as u32 };
-        self.begin_request(source as u16, tier, client, key, number);
+        self.begin_request(source as u16, tier, client, key, number)
     }
 
     /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow
     /// answer to one client shifts nobody else's draws.
-    fn ask(&mut self, source: u16, client: u32) {
+    fn ask(&mut self, source: u16, client: u32) -> Next {
         let run = &mut self.sources[usize::from(source)];
         let own = client - run.first_client;
         let (number, turn) = (run.born, &mut run.turns[own as usize]);
@@ -327,7 +339,7 @@ impl<'m> Simulation<'m> {
         *turn += 1;
         let key = run.key.child(u64::from(own)).child(u64::from(*turn));
         let tier = run.tier;
-        self.begin_request(source, tier, client, key, number);
+        self.begin_request(source, tier, client, key, number)
     }
 
     fn finish(&mut self, watch: &mut impl Watch) -> Record {

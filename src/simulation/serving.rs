@@ -1,6 +1,6 @@
 //! The callee's side: an attempt from its delivery to its answer.
 
-use super::Simulation;
+use super::{Next, Simulation};
 use super::event::Event;
 use super::world::{Attempt, Caller, State, StationId, TierRun};
 use crate::document::TierId;
@@ -15,17 +15,18 @@ use crate::model::{Op, Program};
 impl<'m> Simulation<'m> {
     /// An attempt reaches its callee.
     #[inline]
-    pub(super) fn deliver(&mut self, id: Id) {
-        let Some(attempt) = self.attempts.get(id) else { return };
+    pub(super) fn deliver(&mut self, id: Id) -> Next {
+        let attempt = self.attempts.get(id)?;
         self.tiers[attempt.tier.index()].meter.counts.offered += 1;
-        self.enter(id);
+        self.enter(id)
     }
 
     /// An attempt is at the door of its callee: it has just come, or the outage that held it is
     /// over.
-    pub(super) fn enter(&mut self, id: Id) {
+    #[inline]
+    pub(super) fn enter(&mut self, id: Id) -> Next {
         let now = self.now;
-        let Some(attempt) = self.attempts.get_mut(id) else { return };
+        let attempt = self.attempts.get_mut(id)?;
         attempt.arrived = now;
         let tier = &mut self.tiers[attempt.tier.index()];
         if let Some(outage) = tier.conditions.outage {
@@ -42,13 +43,14 @@ impl<'m> Simulation<'m> {
         };
         let replicas = tier.replicas as usize;
         attempt.replica = tier.rule.balance.pick(turn, attempt.key, replicas, load) as u32;
-        self.admit(id);
+        self.admit(id)
     }
 
-    fn meet_outage(&mut self, id: Id, outage: Outage) {
+    #[cold]
+    fn meet_outage(&mut self, id: Id, outage: Outage) -> Next {
         let attempt = &mut self.attempts[id];
         match outage {
-            Outage::Fail => self.refuse(id, Reason::Down),
+            Outage::Fail => return self.refuse(id, Reason::Down),
             Outage::BlackHole => {
                 attempt.state = State::Lost;
                 if !attempt.awaited() {
@@ -60,11 +62,12 @@ impl<'m> Simulation<'m> {
                 self.tiers[attempt.tier.index()].held.push(id);
             }
         }
+        None
     }
 
     /// Serves the attempt at its replica, or queues it there, or turns it away.
     #[inline]
-    fn admit(&mut self, id: Id) {
+    fn admit(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         let index = tier.station(attempt.replica);
@@ -88,10 +91,12 @@ impl<'m> Simulation<'m> {
             self.draw_first_work(id);
         }
         if free {
-            self.start(id);
-        } else if let Some(wait) = rule.queue.max_wait {
+            return self.start(id);
+        }
+        if let Some(wait) = rule.queue.max_wait {
             self.events.push_after(self.now, wait, Event::QueueWaitEnd(id));
         }
+        None
     }
 
     /// Fixes the length of the first work before service, under the slow-down of now.
@@ -106,11 +111,10 @@ impl<'m> Simulation<'m> {
     }
 
     /// An attempt has waited in the queue as long as it may.
-    pub(super) fn end_queue_wait(&mut self, id: Id) {
-        if self.attempts.get(id).is_some_and(|attempt| attempt.state == State::Queued) {
-            self.leave_queue(id);
-            self.refuse(id, Reason::QueueWait);
-        }
+    pub(super) fn end_queue_wait(&mut self, id: Id) -> Next {
+        self.attempts.get(id).filter(|attempt| attempt.state == State::Queued)?;
+        self.leave_queue(id);
+        self.refuse(id, Reason::QueueWait)
     }
 
     /// The attempt leaves the middle of its queue.
@@ -129,7 +133,7 @@ impl<'m> Simulation<'m> {
 
     /// Takes a server for the attempt and runs its program, from the start or from where it waited.
     #[inline]
-    fn start(&mut self, id: Id) {
+    fn start(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         let index = tier.station(attempt.replica);
@@ -139,11 +143,11 @@ impl<'m> Simulation<'m> {
         attempt.holds_server = true;
         attempt.state = State::Running;
         if resumed {
-            return self.go_on(id);
+            return Some(id);
         }
         attempt.started = self.now;
         tier.meter.wait.add(self.now.since(attempt.arrived));
-        self.proceed(id);
+        self.proceed(id)
     }
 
     /// Serves those who wait, while there are servers.
@@ -157,9 +161,12 @@ impl<'m> Simulation<'m> {
             let expired = too_late(self.now, attempt.deadline, rule.min_remaining);
             if (skipped || expired) && attempt.state == State::Queued {
                 tier.meter.in_flight.down(self.left);
-                self.refuse(id, if expired { Reason::Deadline } else { Reason::Left });
+                let reason = if expired { Reason::Deadline } else { Reason::Left };
+                let next = self.refuse(id, reason);
+                self.go_on(next);
             } else {
-                self.start(id);
+                let next = self.start(id);
+                self.go_on(next);
             }
         }
     }
@@ -180,8 +187,26 @@ impl<'m> Simulation<'m> {
         Some(next)
     }
 
-    /// Runs the program of an attempt until it has to wait for something.
-    pub(super) fn proceed(&mut self, id: Id) {
+    /// The attempt goes on, and after its answer the one that waited for it, and so on.
+    #[inline]
+    pub(super) fn go_on(&mut self, mut next: Next) {
+        while let Some(id) = next {
+            let makes_do = self.attempts[id].must_make_do();
+            next = if makes_do { self.make_do(id) } else { self.proceed(id) };
+        }
+    }
+
+    /// After a failed call: answer with an error, or do the work of a fallback.
+    fn make_do(&mut self, id: Id) -> Next {
+        let attempt = &self.attempts[id];
+        if attempt.failed.is_some() {
+            return self.answer(id, Outcome::Failed);
+        }
+        self.work(id, attempt.work)
+    }
+
+    /// Runs the program of an attempt until it has to wait for something, or to its answer.
+    fn proceed(&mut self, id: Id) -> Next {
         loop {
             let attempt = &mut self.attempts[id];
             let tier = &self.tiers[attempt.tier.index()];
@@ -210,7 +235,10 @@ impl<'m> Simulation<'m> {
                     attempt.pending = 1;
                     self.begin_call(id, edge, u64::from(step));
                     if self.waits_for_calls(id, rule.asynchronous) {
-                        return;
+                        return None;
+                    }
+                    if self.attempts[id].must_make_do() {
+                        return self.make_do(id);
                     }
                 }
                 Op::Together { first, count } => {
@@ -223,7 +251,10 @@ impl<'m> Simulation<'m> {
                         self.begin_call(id, edge, earlier << 16 | u64::from(step));
                     }
                     if self.waits_for_calls(id, rule.asynchronous) {
-                        return;
+                        return None;
+                    }
+                    if self.attempts[id].must_make_do() {
+                        return self.make_do(id);
                     }
                 }
             }
@@ -251,7 +282,7 @@ impl<'m> Simulation<'m> {
 
     /// Works for so long; a pause of the tier comes on top.
     #[inline]
-    fn work(&mut self, id: Id, span: Span) {
+    fn work(&mut self, id: Id, span: Span) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
         let standstill = self.now.until(tier.paused_until);
@@ -260,25 +291,24 @@ impl<'m> Simulation<'m> {
         attempt.work_began = self.now;
         attempt.pauses = tier.paused;
         self.events.push_after(self.now, standstill + span, Event::WorkEnd(id));
+        None
     }
 
     /// A piece of work is done, unless a pause has put it off.
     #[inline]
-    pub(super) fn end_work(&mut self, id: Id) {
-        let Some(attempt) = self.attempts.get_mut(id) else { return };
-        if attempt.state != State::Working {
-            return;
-        }
+    pub(super) fn end_work(&mut self, id: Id) -> Next {
+        let attempt = self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
         if tier.paused > attempt.pauses {
             let put_off = tier.paused - attempt.pauses;
             attempt.pauses = tier.paused;
-            return self.events.push_after(self.now, put_off, Event::WorkEnd(id));
+            self.events.push_after(self.now, put_off, Event::WorkEnd(id));
+            return None;
         }
         note_work(tier, attempt, self.now);
         attempt.state = State::Running;
         attempt.work = Span::ZERO;
-        self.proceed(id);
+        Some(id)
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
@@ -286,31 +316,28 @@ impl<'m> Simulation<'m> {
     #[inline]
     fn waits_for_calls(&mut self, id: Id, asynchronous: bool) -> bool {
         let attempt = &mut self.attempts[id];
-        if attempt.pending > 0 {
-            attempt.state = State::Calling;
-            if asynchronous {
-                self.release_server(id);
-            }
-            return true;
+        if attempt.pending == 0 {
+            return false;
         }
-        if attempt.failed.is_some() || attempt.work > Span::ZERO {
-            self.go_on(id);
-            return true;
+        attempt.state = State::Calling;
+        if asynchronous {
+            self.release_server(id);
         }
-        false
+        true
     }
 
     /// The last call has ended: the attempt goes on, at an asynchronous tier when a server is free.
     #[inline]
-    pub(super) fn resume(&mut self, id: Id) {
+    pub(super) fn resume(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if !tier.rule.asynchronous || attempt.failed.is_some() {
             if tier.conditions.paused {
-                return self.events.push(tier.paused_until, Event::PauseEnd(id));
+                self.events.push(tier.paused_until, Event::PauseEnd(id));
+                return None;
             }
             attempt.state = State::Running;
-            return self.go_on(id);
+            return Some(id);
         }
         attempt.state = State::Resuming;
         let index = tier.station(attempt.replica);
@@ -320,32 +347,20 @@ impl<'m> Simulation<'m> {
         }
         station.waiting.push_resumed(id);
         tier.meter.queue.up(self.left);
+        None
     }
 
     /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for
     /// it.
-    pub(super) fn end_pause(&mut self, id: Id) {
-        if self.attempts.get(id).is_some_and(|a| a.state == State::Calling && a.pending == 0) {
-            self.resume(id);
-        }
-    }
-
-    /// After calls: fail, or do the work of a fallback, or take the next step.
-    #[inline]
-    fn go_on(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        if attempt.failed.is_some() {
-            self.answer(id, Outcome::Failed);
-        } else if attempt.work > Span::ZERO {
-            self.work(id, attempt.work);
-        } else {
-            self.proceed(id);
-        }
+    pub(super) fn end_pause(&mut self, id: Id) -> Next {
+        let waits = |a: &&Attempt| a.state == State::Calling && a.pending == 0;
+        self.attempts.get(id).filter(waits)?;
+        self.resume(id)
     }
 
     /// The program has come to its end: an error by chance, the effect of a write, the answer.
     #[inline]
-    fn end_program(&mut self, id: Id) {
+    fn end_program(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if fails(attempt.key, tier.failing) {
@@ -358,14 +373,16 @@ impl<'m> Simulation<'m> {
                 Effect::Stored => {}
             }
         }
-        self.answer(id, Outcome::Ok);
+        self.answer(id, Outcome::Ok)
     }
 
     /// The callee is done with the attempt.
-    fn answer(&mut self, id: Id, outcome: Outcome) {
+    #[inline]
+    fn answer(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &self.attempts[id];
         if let Caller::User { source } = attempt.caller {
-            return self.end_request(id, source, outcome);
+            self.end_request(id, source, outcome);
+            return None;
         }
         let meter = &mut self.tiers[attempt.tier.index()].meter;
         meter.in_flight.down(self.left);
@@ -381,19 +398,19 @@ impl<'m> Simulation<'m> {
         if attempt.holds_server {
             self.release_server(id);
         }
-        self.reply(id, outcome);
+        self.reply(id, outcome)
     }
 
     /// Turns an attempt away that is not in service.
-    pub(super) fn refuse(&mut self, id: Id, reason: Reason) {
+    pub(super) fn refuse(&mut self, id: Id, reason: Reason) -> Next {
         let tier = self.attempts[id].tier;
         self.tiers[tier.index()].meter.counts.refused[reason as usize] += 1;
-        self.reply(id, Outcome::Refused(reason));
+        self.reply(id, Outcome::Refused(reason))
     }
 
     /// Sends the answer back.
     #[inline]
-    fn reply(&mut self, id: Id, outcome: Outcome) {
+    fn reply(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Returning;
         attempt.answer = Some(outcome);
@@ -404,13 +421,14 @@ impl<'m> Simulation<'m> {
         let network = &edge.rule.network;
         if network.loses_reply(attempt.key) {
             attempt.state = State::Lost;
-            return;
+            return None;
         }
         let travel = network.travel(attempt.key, Purpose::Inbound, edge.delay);
         if travel == Span::ZERO {
-            self.receive(id);
+            self.receive(id)
         } else {
             self.events.push_after(self.now, travel, Event::Reply(id));
+            None
         }
     }
 
@@ -436,7 +454,8 @@ impl<'m> Simulation<'m> {
         } else {
             self.stop(id);
         }
-        self.refuse(id, Reason::Left);
+        let next = self.refuse(id, Reason::Left);
+        debug_assert_eq!(next, None, "nobody waits for this answer");
     }
 
     /// Stops an attempt in service: its server is free, its calls are abandoned.
@@ -460,9 +479,15 @@ impl<'m> Simulation<'m> {
                 self.tiers[tier.index()].meter.queue.down(self.left);
                 self.abandon_calls(id);
                 self.tiers[tier.index()].meter.in_flight.down(self.left);
-                self.refuse(id, Reason::Dropped);
+                self.drop_attempt(id);
             }
         }
+    }
+
+    /// An attempt is turned away by the operator, and whoever waits for it goes on at once.
+    fn drop_attempt(&mut self, id: Id) {
+        let next = self.refuse(id, Reason::Dropped);
+        self.go_on(next);
     }
 
     fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
@@ -478,11 +503,11 @@ impl<'m> Simulation<'m> {
         for id in in_service(&self.attempts, tier) {
             if self.attempts.get(id).is_some_and(|attempt| at_work(attempt, tier)) {
                 self.stop(id);
-                self.refuse(id, Reason::Dropped);
+                self.drop_attempt(id);
             }
         }
         for id in std::mem::take(&mut self.tiers[tier.index()].held) {
-            self.refuse(id, Reason::Dropped);
+            self.drop_attempt(id);
         }
         for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
             if let Some((rule, entries)) = edge.cache()

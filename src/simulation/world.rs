@@ -161,6 +161,12 @@ impl Attempt {
         if self.awaited() { self.answer } else { Some(Outcome::TimedOut) }
     }
 
+    /// Whether a call has failed, so that it cannot just take the next step.
+    #[inline]
+    pub fn must_make_do(&self) -> bool {
+        self.failed.is_some() || self.work > Span::ZERO
+    }
+
     /// Whether it stands in a queue.
     pub fn waits(&self) -> bool {
         matches!(self.state, State::Queued | State::Resuming)
