@@ -28,6 +28,12 @@ pub struct Slab<T> {
 /// Even, as of no living record.
 const DEAD: NonZeroU32 = NonZeroU32::new(2).unwrap();
 
+impl Default for Id {
+    fn default() -> Self {
+        Id::NONE
+    }
+}
+
 impl Id {
     /// The name of nothing.
     pub const NONE: Id = Id { slot: u32::MAX, generation: DEAD };
@@ -46,19 +52,30 @@ impl<T> Slab<T> {
         Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new() }
     }
 
-    /// Adds a record. Panics past four thousand million living records.
+    /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares the
+    /// writing of what is not needed from the start. Panics past four thousand million living
+    /// records.
     #[inline(always)]
-    pub fn insert(&mut self, record: T) -> Id {
-        if let Some(slot) = self.free.pop() {
-            let generation = &mut self.generations[slot as usize];
-            *generation = generation.wrapping_add(1);
-            self.records[slot as usize] = record;
-            return Id::living(slot, *generation);
-        }
+    pub fn open(&mut self) -> (Id, &mut T)
+    where
+        T: Default,
+    {
+        let Some(slot) = self.free.pop() else { return self.grow() };
+        let generation = &mut self.generations[slot as usize];
+        *generation = generation.wrapping_add(1);
+        (Id::living(slot, *generation), &mut self.records[slot as usize])
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> (Id, &mut T)
+    where
+        T: Default,
+    {
         let slot = u32::try_from(self.records.len()).expect("more records than a slot can name");
         self.generations.push(1);
-        self.records.push(record);
-        Id::living(slot, 1)
+        self.records.push(T::default());
+        (Id::living(slot, 1), &mut self.records[slot as usize])
     }
 
     /// Forgets all records and their names, and keeps the room. The next records get the same names
@@ -144,9 +161,14 @@ mod tests {
     #[test]
     fn a_name_dies_with_its_record_though_the_slot_lives_on() {
         let mut slab = Slab::new();
-        let first = slab.insert('a');
+        let insert = |slab: &mut Slab<char>, letter| {
+            let (id, record) = slab.open();
+            *record = letter;
+            id
+        };
+        let first = insert(&mut slab, 'a');
         slab.remove(first);
-        let second = slab.insert('b');
+        let second = insert(&mut slab, 'b');
         assert_eq!(first.slot, second.slot);
         assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
         assert_eq!((slab.get(Id::NONE), slab.len()), (None, 1));

@@ -91,6 +91,11 @@ pub enum Surge {
 }
 
 impl Arrivals {
+    /// True when requests come whether or not earlier ones have been answered.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Arrivals::Closed { .. })
+    }
+
     /// Reads `arrivals.…`; `file` gives the text of a trace file by its path.
     pub fn read(value: &Value<'_>, file: &dyn Fn(&str) -> Result<String, String>) -> Option<Self> {
         let names = ["poisson", "even", "profile", "closed", "trace", "none"];

@@ -2,7 +2,7 @@
 
 use super::{Next, Simulation};
 use super::event::Event;
-use super::world::{Attempt, Blame, Call, Caller, State};
+use super::world::{Blame, Call, Caller, Parent, State};
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::AttemptRow;
@@ -10,11 +10,19 @@ use crate::mechanism::budget::Debit;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock, Pool};
-use crate::model::Edge;
 
-impl<'m> Simulation<'m> {
+/// What has become of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placed {
+    /// The cache had the answer: there is no call.
+    Hit,
+    /// It is made.
+    Made,
+}
+
+impl Simulation<'_> {
     /// A user wants something.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_request(
         &mut self,
         source: u16,
@@ -37,32 +45,38 @@ impl<'m> Simulation<'m> {
         run.meter.counts.offered += 1;
         run.meter.counts.admitted += 1;
         run.meter.in_flight.up(self.left);
-        let id = self.attempts.insert(Attempt {
-            class,
-            replica: client,
-            traced: key.chance(Purpose::Trace, self.trace.share),
-            ..Attempt::request(key, source, number, tier, self.now)
-        });
+        let direct = run.direct[usize::from(class)];
+        let traced = key.chance(Purpose::Trace, self.trace.share);
+        let request = u64::from(source) << 48 | number;
+        if let Some(edge) = direct {
+            self.request_directly(edge, Call { key, class, replica: client, traced, request, ..Call::default() });
+            return None;
+        }
+        let (id, attempt) = self.attempts.open();
+        attempt.be_request(key, source, tier, self.now);
+        (attempt.class, attempt.replica, attempt.traced) = (class, client, traced);
+        attempt.story.request = request;
         Some(id)
     }
 
-    /// A user request has come to its end.
-    #[inline]
+    /// A user request that is one call and nothing else; `call` has the key of the request.
+    #[inline(always)]
+    fn request_directly(&mut self, edge: EdgeId, mut call: Call) {
+        call.parent = Parent::User { began: self.now };
+        call.operation = call.key;
+        if self.place_call(edge, 0, call) == Placed::Hit {
+            let tier = self.edges[edge.index()].rule.caller;
+            self.note_end(tier, self.now, Outcome::Ok, false);
+        }
+    }
+
+    /// A user request with an attempt of its own has come to its end.
+    #[inline(always)]
     pub(super) fn end_request(&mut self, id: Id, source: u16, outcome: Outcome) {
         let request = &self.attempts[id];
         let (key, client) = (request.key, request.replica);
-        let meter = &mut self.tiers[request.tier.index()].meter;
-        meter.in_flight.down(self.left);
-        meter.sojourn.add(self.now.since(request.sent));
-        meter.counts.finished += 1;
-        if outcome == Outcome::Ok {
-            meter.counts.good += 1;
-            self.record.totals.answered += 1;
-        } else {
-            meter.counts.failed += 1;
-            meter.counts.turned_away += u64::from(request.failed == Some(Blame::Admission));
-            self.record.totals.failed += 1;
-        }
+        let turned_away = request.failed == Some(Blame::Admission);
+        self.note_end(request.tier, request.arrived, outcome, turned_away);
         self.free(id);
         let source_rule = &self.sources[usize::from(source)].source;
         if source_rule.loop_clients() > 0
@@ -72,44 +86,71 @@ impl<'m> Simulation<'m> {
         }
     }
 
+    /// Counts the end of a user request that began at `began`.
+    #[inline(always)]
+    fn note_end(&mut self, tier: TierId, began: Time, outcome: Outcome, turned_away: bool) {
+        let meter = &mut self.tiers[tier.index()].meter;
+        meter.in_flight.down(self.left);
+        meter.sojourn.add(self.now.since(began));
+        meter.counts.finished += 1;
+        if outcome == Outcome::Ok {
+            meter.counts.good += 1;
+            self.record.totals.answered += 1;
+        } else {
+            meter.counts.failed += 1;
+            meter.counts.turned_away += u64::from(turned_away);
+            self.record.totals.failed += 1;
+        }
+    }
+
     /// `parent` calls along `edge`. The call may end at once: then `parent` waits for one less.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
-        let caller = &mut self.attempts[parent];
+        let caller = &self.attempts[parent];
+        let call = Call {
+            key: caller.key,
+            operation: caller.operation,
+            parent: Parent::Attempt(parent),
+            sibling: caller.service.first_call,
+            deadline: caller.deadline,
+            alone_since: caller.alone_since,
+            replica: caller.replica,
+            class: caller.class,
+            request: caller.story.request,
+            traced: caller.traced,
+            ..Call::default()
+        };
+        if self.place_call(edge, step, call) == Placed::Hit {
+            self.attempts[parent].service.pending -= 1;
+        }
+    }
+
+    /// Makes a call along `edge`, unless the cache has the answer at once. `call` has the keys and
+    /// the deadline of its caller as yet.
+    #[inline(always)]
+    fn place_call(&mut self, edge: EdgeId, step: u64, mut call: Call) -> Placed {
         let run = &mut self.edges[edge.index()];
         let rule = run.rule;
         let place = step << 16 | u64::from(edge.0);
-        let operation =
-            if self.tells_operations { caller.operation.child(place) } else { caller.operation };
         run.meter.counts.calls += 1;
-        let at_once = rule.cache.as_ref().is_some_and(|cache| cache.lookup.is_zero());
-        if at_once && self.look(edge, operation) {
-            self.attempts[parent].pending -= 1;
-            return;
+        if self.tells_operations {
+            call.operation = call.operation.child(place);
         }
-        let caller = &mut self.attempts[parent];
-        let call = Call {
-            key: caller.key.child(place),
-            operation,
-            parent,
-            sibling: caller.first_call,
-            attempt: Id::NONE,
-            deadline: rule.patience.call_deadline(self.now, caller.deadline),
-            alone_since: caller.alone_since,
-            retry: Default::default(),
-            made: 0,
-            edge,
-            replica: caller.replica,
-            class: caller.class,
-            request: caller.request,
-            traced: caller.traced,
-            backing_off: false,
-        };
-        let id = self.calls.insert(call);
-        caller.first_call = id;
+        let at_once = rule.cache.as_ref().is_some_and(|cache| cache.lookup.is_zero());
+        if at_once && self.look(edge, call.operation) {
+            return Placed::Hit;
+        }
+        call.key = call.key.child(place);
+        call.edge = edge;
+        call.deadline = rule.patience.call_deadline(self.now, call.deadline);
+        let (key, parent) = (call.key, call.parent);
+        let (id, slot) = self.calls.open();
+        *slot = call;
+        if let Parent::Attempt(parent) = parent {
+            self.attempts[parent].service.first_call = id;
+        }
         match &rule.cache {
             Some(cache) if !at_once => {
-                let key = self.calls[id].key;
                 let span = cache.lookup.sample(&mut key.stream(Purpose::Lookup));
                 self.events.push_after(self.now, span, Event::LookupEnd(id));
             }
@@ -118,9 +159,12 @@ impl<'m> Simulation<'m> {
                 debug_assert_eq!(next, None, "the parent is not waiting as yet");
             }
         }
+        Placed::Made
     }
 
     /// The cache has been asked.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end_lookup(&mut self, id: Id) -> Next {
         let call = self.calls.get(id)?;
         if self.look(call.edge, call.operation) {
@@ -146,6 +190,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The call makes its next attempt.
+    #[inline(never)]
     fn send(&mut self, id: Id) -> Next {
         let now = self.now;
         let call = &mut self.calls[id];
@@ -153,7 +198,8 @@ impl<'m> Simulation<'m> {
         let edge = call.edge;
         let run = &mut self.edges[edge.index()];
         let limit = run.rule.patience.attempt_deadline(now, call.deadline);
-        let attempt = self.attempts.insert(Attempt::next_of(id, call, run.rule.callee, now));
+        let (attempt, record) = self.attempts.open();
+        record.be_next_of(id, call, run.rule.callee, now);
         call.attempt = attempt;
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;
@@ -176,6 +222,8 @@ impl<'m> Simulation<'m> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn wait_for_connection(&mut self, id: Id, edge: EdgeId, pool: Pool) {
         self.edges[edge.index()].meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
@@ -209,7 +257,7 @@ impl<'m> Simulation<'m> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn start_clock(&mut self, id: Id, limit: Time) {
         if limit != Time::NEVER {
             self.events.push_after(self.now, self.now.until(limit), Event::Timeout(id));
@@ -218,7 +266,7 @@ impl<'m> Simulation<'m> {
 
     /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned
     /// away at the door is over before: in a storm that is every second one, and needs no event.
-    #[inline]
+    #[inline(always)]
     fn depart_with_clock(&mut self, id: Id, limit: Time) -> Next {
         self.attempts[id].deadline = limit;
         let next = self.depart(id);
@@ -229,7 +277,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The attempt has what it needs and leaves for its callee.
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let edge = &self.edges[attempt.edge.index()];
@@ -266,6 +314,8 @@ impl<'m> Simulation<'m> {
         self.fail_to_connect(id)
     }
 
+    #[cold]
+    #[inline(never)]
     fn leave_pool_queue(&mut self, id: Id) {
         let Caller::Call(call) = self.attempts[id].caller else { return };
         let call = &self.calls[call];
@@ -274,6 +324,8 @@ impl<'m> Simulation<'m> {
         edge.meter.pool_waiting.down(self.left);
     }
 
+    #[cold]
+    #[inline(never)]
     fn fail_to_connect(&mut self, id: Id) -> Next {
         let outcome = Outcome::Refused(Reason::Pool);
         let attempt = &mut self.attempts[id];
@@ -287,7 +339,7 @@ impl<'m> Simulation<'m> {
 
     /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
     /// its own, so that no chain of answers and departures can grow with the length of the queue.
-    #[inline]
+    #[inline(always)]
     fn release_connection(&mut self, edge: EdgeId, call: Id) {
         let edge = &mut self.edges[edge.index()];
         if edge.rule.pool.is_none() {
@@ -304,7 +356,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// An answer reaches its caller, who may have left. A late answer may still fill the cache.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), answer) = (attempt.caller, attempt.answer?) else { return None };
@@ -340,6 +392,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Nobody waits for this attempt any more; what happens to it is up to where it is.
+    #[inline(always)]
     pub(super) fn caller_leaves(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.left = true;
@@ -361,7 +414,10 @@ impl<'m> Simulation<'m> {
     fn leave_alone(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.alone_since = self.now;
-        let mut next = attempt.first_call;
+        if !attempt.holds_server && attempt.state != State::Calling {
+            return;
+        }
+        let mut next = attempt.service.first_call;
         while let Some(call) = self.calls.get_mut(next) {
             call.alone_since = self.now;
             next = call.sibling;
@@ -373,7 +429,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
-    #[inline]
+    #[inline(always)]
     fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &mut self.calls[id];
         call.attempt = Id::NONE;
@@ -406,7 +462,7 @@ impl<'m> Simulation<'m> {
         self.end_call(id, outcome)
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
         if !self.conditions.retries {
             return None;
@@ -432,7 +488,7 @@ impl<'m> Simulation<'m> {
         allowed
     }
 
-    #[inline]
+    #[inline(always)]
     fn back_off(&mut self, id: Id, wait: Span) -> Next {
         let call = &mut self.calls[id];
         call.backing_off = true;
@@ -461,32 +517,39 @@ impl<'m> Simulation<'m> {
     }
 
     /// The call is over; its parent goes on when it was the last that it waited for.
-    #[inline]
+    #[inline(always)]
     fn end_call(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &self.calls[id];
-        let (parent, sibling, edge, key) = (call.parent, call.sibling, call.edge, call.key);
+        let (sibling, edge, key) = (call.sibling, call.edge, call.key);
+        let rule = self.edges[edge.index()].rule;
+        let turned_away = outcome == Outcome::Refused(Reason::Admission);
+        let parent = match call.parent {
+            Parent::Attempt(parent) => parent,
+            Parent::User { began } => {
+                self.calls.remove(id);
+                self.note_end(rule.caller, began, outcome, turned_away);
+                return None;
+            }
+        };
         let caller = &mut self.attempts[parent];
-        if caller.first_call == id {
-            caller.first_call = sibling;
+        if caller.service.first_call == id {
+            caller.service.first_call = sibling;
         } else {
-            unlink(&mut self.calls, caller.first_call, id, sibling);
+            unlink(&mut self.calls, caller.service.first_call, id, sibling);
         }
         self.calls.remove(id);
-        caller.pending -= 1;
+        caller.service.pending -= 1;
         if outcome != Outcome::Ok {
-            let rule: &Edge = self.edges[edge.index()].rule;
             if !rule.optional {
-                if outcome == Outcome::Refused(Reason::Admission) {
-                    caller.failed = Some(Blame::Admission);
-                } else {
-                    caller.failed.get_or_insert(Blame::Callee);
-                }
+                let blame = if turned_away { Blame::Admission } else { Blame::Callee };
+                caller.failed = caller.failed.filter(|_| !turned_away).or(Some(blame));
             } else if let Some(fallback) = &rule.fallback {
                 let slow = self.tiers[caller.tier.index()].conditions.slow;
-                caller.work = caller.work + fallback.draw(key, 0, slow, Purpose::Fallback);
+                let more = fallback.draw(key, 0, slow, Purpose::Fallback);
+                caller.service.work = caller.service.work + more;
             }
         }
-        if caller.pending == 0 && caller.state == State::Calling {
+        if caller.service.pending == 0 && caller.state == State::Calling {
             return self.resume(parent);
         }
         None
@@ -494,7 +557,7 @@ impl<'m> Simulation<'m> {
 
     /// The attempt that made these calls is gone: nobody waits for them.
     pub(super) fn abandon_calls(&mut self, parent: Id) {
-        let mut next = std::mem::replace(&mut self.attempts[parent].first_call, Id::NONE);
+        let mut next = std::mem::take(&mut self.attempts[parent].service.first_call);
         while let Some(call) = self.calls.get(next) {
             let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
             let meter = &mut self.edges[edge.index()].meter;
@@ -516,7 +579,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Frees an attempt whose story is over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, id: Id) {
         if self.trace.share > 0.0 {
             self.note_in_trace(id);
@@ -533,13 +596,13 @@ impl<'m> Simulation<'m> {
             return;
         }
         self.trace.rows.push(AttemptRow {
-            request: attempt.request,
+            request: attempt.story.request,
             edge: attempt.edge,
             tier: attempt.tier,
-            attempt: attempt.number,
-            sent: attempt.sent,
+            attempt: attempt.service.number,
+            sent: attempt.story.sent,
             arrived: attempt.arrived,
-            started: attempt.started,
+            started: attempt.story.started,
             ended: self.now,
             outcome: attempt.outcome(),
             awaited: attempt.awaited(),

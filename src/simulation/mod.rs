@@ -14,17 +14,17 @@ mod world;
 use std::mem;
 use std::ops::ControlFlow;
 
-use crate::document::TierId;
+use crate::document::{EdgeId, TierId};
 use crate::kernel::{Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::{AttemptRow, Record, Window};
-use crate::mechanism::arrival::{Source, SourceState};
+use crate::mechanism::arrival::{Arrivals, Source, SourceState};
 use crate::mechanism::conditions::Conditions;
 use crate::mechanism::trigger::Lever;
-use crate::model::Model;
+use crate::model::{Model, Op, Program, Tier};
 
 use control::Operator;
 use event::Event;
-use world::{Attempt, Call, EdgeRun, SourceRun, StationId, TierRun};
+use world::{Attempt, Call, Caller, EdgeRun, Parent, SourceRun, StationId, TierRun};
 
 /// A run of a model.
 ///
@@ -133,7 +133,9 @@ impl<'m> Simulation<'m> {
             events,
             attempts,
             calls,
-            tiers: model.tiers.iter().map(TierRun::start).collect(),
+            tiers: (model.tiers.iter())
+                .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
+                .collect(),
             edges: (model.edges.iter())
                 .map(|edge| EdgeRun::start(edge, model.tier(edge.caller).replicas))
                 .collect(),
@@ -198,7 +200,7 @@ impl<'m> Simulation<'m> {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, event: Event) -> Next {
         match event {
             Event::Arrival { source } => self.arrive(source),
@@ -304,7 +306,7 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
         if let Some(time) = run.source.next(&mut run.state, run.key) {
@@ -312,7 +314,7 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, source: u32) -> Next {
         self.plan_arrival(source);
         let run = &mut self.sources[source as usize];
@@ -344,12 +346,12 @@ impl<'m> Simulation<'m> {
 
     fn finish(&mut self, watch: &mut impl Watch) -> Record {
         let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
-        for id in under_way {
-            let attempt = &self.attempts[id];
-            self.record.totals.in_flight +=
-                u64::from(matches!(attempt.caller, world::Caller::User { .. }));
-            self.note_in_trace(id);
-        }
+        under_way.into_iter().for_each(|id| self.note_in_trace(id));
+        let requests =
+            self.attempts.iter().filter(|(_, a)| matches!(a.caller, Caller::User { .. })).count();
+        let direct =
+            self.calls.iter().filter(|(_, c)| matches!(c.parent, Parent::User { .. })).count();
+        self.record.totals.in_flight = (requests + direct) as u64;
         watch.attempts(&self.trace.rows);
         let totals = &self.record.totals;
         assert_eq!(
@@ -359,4 +361,18 @@ impl<'m> Simulation<'m> {
         );
         mem::take(&mut self.record)
     }
+}
+
+/// By class of a client tier, the one call that is all that a request does: no work, no second
+/// step, no chance of failing of its own, and nothing that can stop it on the way.
+fn direct_calls(model: &Model, tier: &Tier) -> Vec<Option<EdgeId>> {
+    let levers = model.triggers.iter().map(|trigger| &trigger.lever);
+    let disturbed = levers.into_iter().any(|lever| matches!(lever, Lever::Fail(_) | Lever::Pause(_)));
+    let open = tier.arrivals.as_ref().is_some_and(Arrivals::is_open);
+    let plain = open && !disturbed && tier.errors == 0.0 && tier.write.is_none();
+    let direct = |program: &Program| match program.ops[..] {
+        [Op::Call(edge), Op::End] if plain && !model.edge(edge).optional => Some(edge),
+        _ => None,
+    };
+    tier.programs.iter().map(direct).collect()
 }

@@ -12,9 +12,9 @@ use crate::mechanism::timeout::{Abandoned, too_late};
 use crate::mechanism::work::{Drawn, fails};
 use crate::model::{Op, Program};
 
-impl<'m> Simulation<'m> {
+impl Simulation<'_> {
     /// An attempt reaches its callee.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deliver(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get(id)?;
         self.tiers[attempt.tier.index()].meter.counts.offered += 1;
@@ -23,7 +23,7 @@ impl<'m> Simulation<'m> {
 
     /// An attempt is at the door of its callee: it has just come, or the outage that held it is
     /// over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, id: Id) -> Next {
         let now = self.now;
         let attempt = self.attempts.get_mut(id)?;
@@ -66,7 +66,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Serves the attempt at its replica, or queues it there, or turns it away.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -100,14 +100,21 @@ impl<'m> Simulation<'m> {
     }
 
     /// Fixes the length of the first work before service, under the slow-down of now.
+    #[cold]
+    #[inline(never)]
     fn draw_first_work(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
         let program = &tier.rule.programs[usize::from(attempt.class)];
-        if let Op::Work(number) = program.ops[0] {
-            let work = &program.works[usize::from(number)];
-            attempt.work = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
-        }
+        attempt.service.work = match program.ops[0] {
+            Op::Work(number) => program.works[usize::from(number)].draw(
+                attempt.key,
+                0,
+                tier.conditions.slow,
+                Purpose::Work,
+            ),
+            _ => Span::ZERO,
+        };
     }
 
     /// An attempt has waited in the queue as long as it may.
@@ -132,7 +139,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Takes a server for the attempt and runs its program, from the start or from where it waited.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -145,13 +152,16 @@ impl<'m> Simulation<'m> {
         if resumed {
             return Some(id);
         }
-        attempt.started = self.now;
+        if attempt.traced {
+            attempt.story.started = self.now;
+        }
+        attempt.service.begin(tier.rule.drawn == Drawn::AtEnqueue);
         tier.meter.wait.add(self.now.since(attempt.arrived));
         self.proceed(id)
     }
 
     /// Serves those who wait, while there are servers.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve_queue(&mut self, station: StationId) {
         while let Some(id) = self.next_in_queue(station) {
             let attempt = &self.attempts[id];
@@ -172,7 +182,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Takes the next out of a queue, if there is a server for it.
-    #[inline]
+    #[inline(always)]
     fn next_in_queue(&mut self, station: StationId) -> Option<Id> {
         let tier = &mut self.tiers[station.tier.index()];
         let (paused, discipline) = (tier.conditions.paused, tier.rule.queue.discipline);
@@ -188,7 +198,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The attempt goes on, and after its answer the one that waited for it, and so on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn go_on(&mut self, mut next: Next) {
         while let Some(id) = next {
             let makes_do = self.attempts[id].must_make_do();
@@ -197,22 +207,25 @@ impl<'m> Simulation<'m> {
     }
 
     /// After a failed call: answer with an error, or do the work of a fallback.
+    #[cold]
+    #[inline(never)]
     fn make_do(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         if attempt.failed.is_some() {
             return self.answer(id, Outcome::Failed);
         }
-        self.work(id, attempt.work)
+        self.work(id, attempt.service.work)
     }
 
     /// Runs the program of an attempt until it has to wait for something, or to its answer.
+    #[inline(never)]
     fn proceed(&mut self, id: Id) -> Next {
         loop {
             let attempt = &mut self.attempts[id];
             let tier = &self.tiers[attempt.tier.index()];
             let rule = tier.rule;
             let program = &rule.programs[usize::from(attempt.class)];
-            let step = attempt.step;
+            let step = attempt.service.step;
             let op = program.ops[usize::from(step)];
             if op == Op::End {
                 return self.end_program(id);
@@ -220,19 +233,19 @@ impl<'m> Simulation<'m> {
             if too_late(self.now, attempt.deadline, rule.min_remaining) {
                 return self.answer(id, Outcome::Refused(Reason::Deadline));
             }
-            attempt.step += 1;
+            attempt.service.step += 1;
             match op {
                 Op::End => {}
-                Op::Jump(target) => attempt.step = target,
+                Op::Jump(target) => attempt.service.step = target,
                 Op::Choose { first, count } => {
-                    attempt.step = chosen(program, attempt, (first, count));
+                    attempt.service.step = chosen(program, attempt, (first, count));
                 }
                 Op::Work(number) => {
                     let span = self.length_of_work(id, step, program, number);
                     return self.work(id, span);
                 }
                 Op::Call(edge) => {
-                    attempt.pending = 1;
+                    attempt.service.pending = 1;
                     self.begin_call(id, edge, u64::from(step));
                     if self.waits_for_calls(id, rule.asynchronous) {
                         return None;
@@ -242,7 +255,7 @@ impl<'m> Simulation<'m> {
                     }
                 }
                 Op::Together { first, count } => {
-                    attempt.pending = count;
+                    attempt.service.pending = count;
                     let edges = &program.together[usize::from(first)..][..usize::from(count)];
                     for (place, &edge) in edges.iter().enumerate() {
                         // The second call to one callee is another operation, with draws of its
@@ -263,7 +276,7 @@ impl<'m> Simulation<'m> {
 
     /// The length of a piece of work: a stored result is looked up instead; what was drawn at
     /// enqueue stays.
-    #[inline]
+    #[inline(always)]
     fn length_of_work(&mut self, id: Id, step: u16, program: &Program, number: u16) -> Span {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -275,48 +288,48 @@ impl<'m> Simulation<'m> {
             return write.lookup.sample(&mut stream).scaled(slow);
         }
         if tier.rule.drawn == Drawn::AtEnqueue && step == 0 {
-            return attempt.work;
+            return attempt.service.work;
         }
         program.works[usize::from(number)].draw(attempt.key, step, slow, Purpose::Work)
     }
 
     /// Works for so long; a pause of the tier comes on top.
-    #[inline]
+    #[inline(always)]
     fn work(&mut self, id: Id, span: Span) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
         let standstill = self.now.until(tier.paused_until);
         attempt.state = State::Working;
-        attempt.work = span;
-        attempt.work_began = self.now;
-        attempt.pauses = tier.paused;
+        attempt.service.work = span;
+        attempt.service.work_began = self.now;
+        attempt.service.pauses = tier.paused;
         self.events.push_after(self.now, standstill + span, Event::WorkEnd(id));
         None
     }
 
     /// A piece of work is done, unless a pause has put it off.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_work(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
-        if tier.paused > attempt.pauses {
-            let put_off = tier.paused - attempt.pauses;
-            attempt.pauses = tier.paused;
+        if tier.paused > attempt.service.pauses {
+            let put_off = tier.paused - attempt.service.pauses;
+            attempt.service.pauses = tier.paused;
             self.events.push_after(self.now, put_off, Event::WorkEnd(id));
             return None;
         }
         note_work(tier, attempt, self.now);
         attempt.state = State::Running;
-        attempt.work = Span::ZERO;
+        attempt.service.work = Span::ZERO;
         Some(id)
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
     /// worker.
-    #[inline]
+    #[inline(always)]
     fn waits_for_calls(&mut self, id: Id, asynchronous: bool) -> bool {
         let attempt = &mut self.attempts[id];
-        if attempt.pending == 0 {
+        if attempt.service.pending == 0 {
             return false;
         }
         attempt.state = State::Calling;
@@ -327,7 +340,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The last call has ended: the attempt goes on, at an asynchronous tier when a server is free.
-    #[inline]
+    #[inline(always)]
     pub(super) fn resume(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -353,13 +366,13 @@ impl<'m> Simulation<'m> {
     /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for
     /// it.
     pub(super) fn end_pause(&mut self, id: Id) -> Next {
-        let waits = |a: &&Attempt| a.state == State::Calling && a.pending == 0;
+        let waits = |a: &&Attempt| a.state == State::Calling && a.service.pending == 0;
         self.attempts.get(id).filter(waits)?;
         self.resume(id)
     }
 
     /// The program has come to its end: an error by chance, the effect of a write, the answer.
-    #[inline]
+    #[inline(always)]
     fn end_program(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -377,7 +390,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// The callee is done with the attempt.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &self.attempts[id];
         if let Caller::User { source } = attempt.caller {
@@ -402,6 +415,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Turns an attempt away that is not in service.
+    #[inline(never)]
     pub(super) fn refuse(&mut self, id: Id, reason: Reason) -> Next {
         let tier = self.attempts[id].tier;
         self.tiers[tier.index()].meter.counts.refused[reason as usize] += 1;
@@ -409,7 +423,7 @@ impl<'m> Simulation<'m> {
     }
 
     /// Sends the answer back.
-    #[inline]
+    #[inline(always)]
     fn reply(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Returning;
@@ -432,7 +446,7 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release_server(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.holds_server = false;
@@ -459,6 +473,8 @@ impl<'m> Simulation<'m> {
     }
 
     /// Stops an attempt in service: its server is free, its calls are abandoned.
+    #[cold]
+    #[inline(never)]
     fn stop(&mut self, id: Id) {
         self.abandon_calls(id);
         let attempt = &self.attempts[id];
@@ -485,6 +501,8 @@ impl<'m> Simulation<'m> {
     }
 
     /// An attempt is turned away by the operator, and whoever waits for it goes on at once.
+    #[cold]
+    #[inline(never)]
     fn drop_attempt(&mut self, id: Id) {
         let next = self.refuse(id, Reason::Dropped);
         self.go_on(next);
@@ -539,17 +557,17 @@ fn turned_away(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) -> Option<R
 /// Where an attempt goes on, by chance: one of `count` places of the program's list, from `first`.
 fn chosen(program: &Program, attempt: &Attempt, (first, count): (u16, u16)) -> u16 {
     let choices = &program.choices[usize::from(first)..][..usize::from(count)];
-    let u = attempt.key.child(u64::from(attempt.step - 1)).unit(Purpose::Choice);
+    let u = attempt.key.child(u64::from(attempt.service.step - 1)).unit(Purpose::Choice);
     let chosen = choices.iter().find(|(up_to, _)| u < *up_to).or(choices.last());
-    chosen.map_or(attempt.step, |(_, target)| *target)
+    chosen.map_or(attempt.service.step, |(_, target)| *target)
 }
 
 /// Counts the work that ends now: its length, without pauses on the way. What was done after
 /// somebody up the chain had left is wasted.
 #[inline]
 fn note_work(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) {
-    let began = attempt.work_began;
-    let worked = now.since(began).min(attempt.work);
+    let began = attempt.service.work_began;
+    let worked = now.since(began).min(attempt.service.work);
     let counts = &mut tier.meter.counts;
     counts.worked_ns += worked.nanos();
     counts.wasted_ns += began.max(attempt.alone_since).until(now).min(worked).nanos();

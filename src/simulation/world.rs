@@ -23,67 +23,92 @@ use crate::mechanism::retry::RetryState;
 use crate::mechanism::work::failing_share;
 use crate::model::{Edge, Tier};
 
-/// One try of a call at its callee; or a user request, at its client. Two cache lines, and no
-/// more: in the first what decides about it, in the second what it does and what is noted of it.
+/// One try of a call at its callee; or a user request, at its client. Two cache lines: the first
+/// is all that is needed of one that waits in a queue; the second is filled in from the start of
+/// service, and until then it is what the last attempt in this slot left there.
 #[derive(Clone, Debug)]
 #[repr(C, align(128))]
 pub struct Attempt {
     /// What its draws are keyed by.
     pub key: Key,
+    /// The operation it stands for: the same for all attempts of a call.
+    pub operation: Key,
+    /// Who waits for it.
+    pub caller: Caller,
     /// After this nobody waits, as far as the callee knows.
     pub deadline: Time,
     /// When the first in the chain of callers, from its own up to the user, left; [`Time::NEVER`]
     /// while all of them wait. What it does from then on is wasted.
     pub alone_since: Time,
-    /// Who waits for it.
-    pub caller: Caller,
-    /// The first of its calls, [`Id::NONE`] without.
-    pub first_call: Id,
+    /// Reached the callee.
+    pub arrived: Time,
     /// Replica of the tier, or number of the client.
     pub replica: u32,
-    /// 1 for the first of its call.
-    pub number: u32,
     /// The edge it came along; without meaning for a user request.
     pub edge: EdgeId,
     /// Its callee.
     pub tier: TierId,
     /// Its class.
     pub class: u16,
-    /// Where in the program it is.
-    pub step: u16,
-    /// Calls it waits for.
-    pub pending: u16,
     /// Where in its life it is.
     pub state: State,
     /// The callee's answer, once there is one.
     pub answer: Option<Outcome>,
-    /// Whether it holds a server.
-    pub holds_server: bool,
     /// Whether its caller has left.
     pub left: bool,
+    /// Whether it holds a server.
+    pub holds_server: bool,
     /// Whether a call it needs has failed.
     pub failed: Option<Blame>,
-    /// Whether it goes into the trace.
+    /// Whether it goes into the trace, and has a story.
     pub traced: bool,
-    /// Reached the callee.
-    pub arrived: Time,
+    /// What it does, in service.
+    pub service: Service,
+    /// What the trace tells of it.
+    pub story: Story,
+}
+
+const _: () = assert!(size_of::<Attempt>() <= 128, "a storm has tens of thousands of attempts");
+
+/// What an attempt in service does.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    /// The first of its calls, [`Id::NONE`] without.
+    pub first_call: Id,
     /// The work under way began.
     pub work_began: Time,
     /// Length of the work under way, or drawn for the first.
     pub work: Span,
     /// Pauses of the tier that had been reckoned with when the work began.
     pub pauses: Span,
-    /// The operation it stands for: the same for all attempts of a call.
-    pub operation: Key,
-    /// Sent by the caller.
-    pub sent: Time,
-    /// Service began.
-    pub started: Time,
-    /// Number of its user request: source in the upper 16 bits, number within it below.
-    pub request: u64,
+    /// Where in the program it is.
+    pub step: u16,
+    /// Calls it waits for.
+    pub pending: u16,
+    /// Of the attempt, 1 for the first of its call. It belongs to the story, where there is no room.
+    pub number: u32,
 }
 
-const _: () = assert!(size_of::<Attempt>() <= 128, "a storm has tens of thousands of attempts");
+impl Service {
+    /// At the first step; `drawn`: the length of the first work stands already.
+    #[inline(always)]
+    pub fn begin(&mut self, drawn: bool) {
+        self.first_call = Id::NONE;
+        self.work = if drawn { self.work } else { Span::ZERO };
+        (self.step, self.pending) = (0, 0);
+    }
+}
+
+/// What the trace tells of an attempt besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Story {
+    /// Number of its user request: source in the upper 16 bits, number within it below.
+    pub request: u64,
+    /// Sent by the caller.
+    pub sent: Time,
+    /// Service began; [`Time::NEVER`] before.
+    pub started: Time,
+}
 
 /// Who waits for an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,57 +122,75 @@ pub enum Caller {
     Call(Id),
 }
 
-impl Attempt {
-    /// A user request that begins at `now`.
-    pub fn request(key: Key, source: u16, number: u64, tier: TierId, now: Time) -> Self {
+impl Default for Attempt {
+    fn default() -> Self {
         Attempt {
-            key,
-            operation: key,
-            caller: Caller::User { source },
-            request: u64::from(source) << 48 | number,
+            key: Key::default(),
+            operation: Key::default(),
+            caller: Caller::User { source: 0 },
             deadline: Time::NEVER,
-            sent: now,
-            arrived: now,
-            started: now,
-            work_began: now,
-            work: Span::ZERO,
-            pauses: Span::ZERO,
-            edge: EdgeId(0),
-            tier,
-            class: 0,
+            alone_since: Time::NEVER,
+            arrived: Time::NEVER,
             replica: 0,
-            step: 0,
-            pending: 0,
-            first_call: Id::NONE,
-            number: 1,
+            edge: EdgeId(0),
+            tier: TierId(0),
+            class: 0,
             state: State::Running,
             answer: None,
-            alone_since: Time::NEVER,
             left: false,
             holds_server: false,
             failed: None,
             traced: false,
+            service: Service::default(),
+            story: Story::default(),
+        }
+    }
+}
+
+impl Attempt {
+    /// Makes this record that of a user request which begins at `now`.
+    #[inline(always)]
+    pub fn be_request(&mut self, key: Key, source: u16, tier: TierId, now: Time) {
+        self.key = key;
+        self.operation = key;
+        self.caller = Caller::User { source };
+        self.tier = tier;
+        self.state = State::Running;
+        self.arrived = now;
+        self.be_new();
+        self.service = Service::default();
+    }
+
+    /// Makes this record that of the next try of `call` at `now`. All it needs stands in the call:
+    /// the attempt that made it may have left the processor's cache long ago.
+    #[inline(always)]
+    pub fn be_next_of(&mut self, id: Id, call: &Call, tier: TierId, now: Time) {
+        self.key = call.key.child(u64::from(call.made));
+        self.operation = call.operation;
+        self.caller = Caller::Call(id);
+        self.tier = tier;
+        self.state = State::Travelling;
+        self.arrived = Time::NEVER;
+        self.be_new();
+        self.edge = call.edge;
+        self.class = call.class;
+        self.alone_since = call.alone_since;
+        self.traced = call.traced;
+        if self.traced {
+            self.service.number = call.made;
+            self.story = Story { request: call.request, sent: now, started: Time::NEVER };
         }
     }
 
-    /// The next try of `call` at `now`. All it needs stands in the call: the attempt that made it
-    /// may have left the processor's cache long ago.
-    pub fn next_of(id: Id, call: &Call, tier: TierId, now: Time) -> Self {
-        Attempt {
-            key: call.key.child(u64::from(call.made)),
-            operation: call.operation,
-            caller: Caller::Call(id),
-            request: call.request,
-            alone_since: call.alone_since,
-            arrived: Time::NEVER,
-            started: Time::NEVER,
-            edge: call.edge,
-            class: call.class,
-            number: call.made,
-            state: State::Travelling,
-            traced: call.traced,
-            ..Attempt::request(call.key, 0, 0, tier, now)
-        }
+    #[inline(always)]
+    fn be_new(&mut self) {
+        self.deadline = Time::NEVER;
+        self.alone_since = Time::NEVER;
+        self.answer = None;
+        self.left = false;
+        self.holds_server = false;
+        self.failed = None;
+        self.traced = false;
     }
 
     /// Whether its caller still waits.
@@ -164,7 +207,7 @@ impl Attempt {
     /// Whether a call has failed, so that it cannot just take the next step.
     #[inline]
     pub fn must_make_do(&self) -> bool {
-        self.failed.is_some() || self.work > Span::ZERO
+        self.failed.is_some() || self.service.work > Span::ZERO
     }
 
     /// Whether it stands in a queue.
@@ -214,8 +257,8 @@ pub struct Call {
     pub key: Key,
     /// What the caller wants done: the same whoever asks again.
     pub operation: Key,
-    /// The attempt that made the call.
-    pub parent: Id,
+    /// Who made the call.
+    pub parent: Parent,
     /// The next call of the same parent, [`Id::NONE`] for the last.
     pub sibling: Id,
     /// The attempt under way; [`Id::NONE`] in back-off.
@@ -240,6 +283,38 @@ pub struct Call {
     pub traced: bool,
     /// Whether it waits for its next attempt.
     pub backing_off: bool,
+}
+
+/// Who made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// An attempt.
+    Attempt(Id),
+    /// A user whose request is this one call, so that it needs no attempt of its own. It began at
+    /// `began`.
+    User { began: Time },
+}
+
+impl Default for Call {
+    fn default() -> Self {
+        Call {
+            key: Key::default(),
+            operation: Key::default(),
+            parent: Parent::Attempt(Id::NONE),
+            sibling: Id::NONE,
+            attempt: Id::NONE,
+            deadline: Time::NEVER,
+            alone_since: Time::NEVER,
+            retry: RetryState::default(),
+            made: 0,
+            edge: EdgeId(0),
+            replica: 0,
+            class: 0,
+            request: 0,
+            traced: false,
+            backing_off: false,
+        }
+    }
 }
 
 /// One replica: a queue and servers.
@@ -267,6 +342,9 @@ pub struct TierRun<'m> {
     pub conditions: TierConditions,
     /// Share of attempts that fail after their work, under these conditions.
     pub failing: f64,
+    /// By class, the one call that is all that its requests do, where nothing else can befall them;
+    /// client tiers only.
+    pub direct: Vec<Option<EdgeId>>,
     /// Counters of the current window.
     pub meter: TierMeter,
     /// Replicas, those added by the operator too.
@@ -295,11 +373,12 @@ pub struct TierRun<'m> {
 
 impl<'m> TierRun<'m> {
     /// A tier at the start of a run, without stations as yet.
-    pub fn start(rule: &'m Tier) -> Self {
+    pub fn start(rule: &'m Tier, direct: Vec<Option<EdgeId>>) -> Self {
         TierRun {
             rule,
             conditions: TierConditions::CALM,
             failing: failing_share(rule.errors, 0.0),
+            direct,
             meter: TierMeter::default(),
             replicas: 0,
             stations: Vec::new(),
