@@ -159,10 +159,12 @@ impl Distribution {
     /// One draw.
     #[inline]
     pub fn sample<R: Rng>(&self, rng: &mut R) -> Span {
-        if let Distribution::Constant(span) = self {
-            return *span;
+        match self {
+            Distribution::Constant(span) => *span,
+            // The most frequent law, without a call.
+            Distribution::Exponential { mean } => Span::from_nanos_f64(exponential(*mean, rng)),
+            _ => Span::from_nanos_f64(self.sample_nanos(rng)),
         }
-        Span::from_nanos_f64(self.sample_nanos(rng))
     }
 
     fn sample_nanos<R: Rng>(&self, rng: &mut R) -> f64 {
@@ -171,10 +173,7 @@ impl Distribution {
             Distribution::Uniform { from, to } => {
                 from.nanos() as f64 + unit(rng) * (to.nanos() - from.nanos()) as f64
             }
-            Distribution::Exponential { mean } => {
-                let draw: f64 = Exp1.sample(rng);
-                draw * mean.nanos() as f64
-            }
+            Distribution::Exponential { mean } => exponential(*mean, rng),
             Distribution::Lognormal { mu, sigma } => {
                 let z: f64 = StandardNormal.sample(rng);
                 libm::exp(mu + sigma * z)
@@ -235,6 +234,12 @@ impl Distribution {
     pub fn is_zero(&self) -> bool {
         matches!(self, Distribution::Constant(span) if *span == Span::ZERO)
     }
+}
+
+#[inline]
+fn exponential<R: Rng>(mean: Span, rng: &mut R) -> f64 {
+    let draw: f64 = Exp1.sample(rng);
+    draw * mean.nanos() as f64
 }
 
 fn unit<R: Rng>(rng: &mut R) -> f64 {

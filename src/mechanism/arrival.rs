@@ -278,17 +278,18 @@ impl Surge {
 }
 
 impl Source {
-    /// The instant of the next request, or `None` when there is none any more.
+    /// The instant and the key of the next request, or `None` when there is none any more.
     ///
     /// `key` is the source's own: the n-th request of a source comes at the same instant in every
     /// run of one seed.
     #[inline]
-    pub fn next(&self, state: &mut SourceState, key: Key) -> Option<Time> {
+    pub fn next(&self, state: &mut SourceState, key: Key) -> Option<(Time, Key)> {
         let number = state.issued;
+        let request = key.child(number);
         state.issued += 1;
         let time = match &self.pattern {
             Pattern::Open { intensity, poisson: true } => {
-                let gap: f64 = Exp1.sample(&mut key.child(number).stream(Purpose::Gap));
+                let gap: f64 = Exp1.sample(&mut request.stream(Purpose::Gap));
                 state.cumulative += gap;
                 intensity.reach(state)?
             }
@@ -303,7 +304,7 @@ impl Source {
             Pattern::Trace(times) => *times.get(number as usize)?,
             Pattern::Closed { .. } => return None,
         };
-        (time < self.until).then_some(time)
+        (time < self.until).then_some((time, request))
     }
 
     /// Number of clients that go round in a closed loop; zero for open sources.
@@ -490,7 +491,7 @@ mod tests {
 
     fn instants(source: &Source, until: f64) -> Vec<f64> {
         let (mut state, key) = (SourceState::default(), Key::root(5));
-        std::iter::from_fn(|| source.next(&mut state, key))
+        std::iter::from_fn(|| source.next(&mut state, key).map(|(time, _)| time))
             .map(Time::seconds)
             .take_while(|&t| t < until)
             .collect()

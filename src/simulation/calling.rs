@@ -10,6 +10,21 @@ use crate::mechanism::budget::Debit;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock, Pool};
+use crate::mechanism::retry::RetryState;
+
+/// What a call takes from whoever makes it.
+struct Party {
+    key: Key,
+    operation: Key,
+    parent: Parent,
+    sibling: Id,
+    deadline: Time,
+    alone_since: Time,
+    replica: u32,
+    class: u16,
+    request: u64,
+    traced: bool,
+}
 
 /// What has become of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +64,21 @@ impl Simulation<'_> {
         let traced = key.chance(Purpose::Trace, self.trace.share);
         let request = u64::from(source) << 48 | number;
         if let Some(edge) = direct {
-            self.request_directly(edge, Call { key, class, replica: client, traced, request, ..Call::default() });
+            let user = Party {
+                key,
+                operation: key,
+                parent: Parent::User { began: self.now },
+                sibling: Id::NONE,
+                deadline: Time::NEVER,
+                alone_since: Time::NEVER,
+                replica: client,
+                class,
+                request,
+                traced,
+            };
+            if self.place_call(edge, 0, user) == Placed::Hit {
+                self.note_end(tier, self.now, Outcome::Ok, false);
+            }
             return None;
         }
         let (id, attempt) = self.attempts.open();
@@ -57,17 +86,6 @@ impl Simulation<'_> {
         (attempt.class, attempt.replica, attempt.traced) = (class, client, traced);
         attempt.story.request = request;
         Some(id)
-    }
-
-    /// A user request that is one call and nothing else; `call` has the key of the request.
-    #[inline(always)]
-    fn request_directly(&mut self, edge: EdgeId, mut call: Call) {
-        call.parent = Parent::User { began: self.now };
-        call.operation = call.key;
-        if self.place_call(edge, 0, call) == Placed::Hit {
-            let tier = self.edges[edge.index()].rule.caller;
-            self.note_end(tier, self.now, Outcome::Ok, false);
-        }
     }
 
     /// A user request with an attempt of its own has come to its end.
@@ -106,53 +124,63 @@ impl Simulation<'_> {
     /// `parent` calls along `edge`. The call may end at once: then `parent` waits for one less.
     #[inline(always)]
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
-        let caller = &self.attempts[parent];
-        let call = Call {
-            key: caller.key,
-            operation: caller.operation,
+        let attempt = &self.attempts[parent];
+        let caller = Party {
+            key: attempt.key,
+            operation: attempt.operation,
             parent: Parent::Attempt(parent),
-            sibling: caller.service.first_call,
-            deadline: caller.deadline,
-            alone_since: caller.alone_since,
-            replica: caller.replica,
-            class: caller.class,
-            request: caller.story.request,
-            traced: caller.traced,
-            ..Call::default()
+            sibling: attempt.service.first_call,
+            deadline: attempt.deadline,
+            alone_since: attempt.alone_since,
+            replica: attempt.replica,
+            class: attempt.class,
+            request: attempt.story.request,
+            traced: attempt.traced,
         };
-        if self.place_call(edge, step, call) == Placed::Hit {
+        if self.place_call(edge, step, caller) == Placed::Hit {
             self.attempts[parent].service.pending -= 1;
         }
     }
 
-    /// Makes a call along `edge`, unless the cache has the answer at once. `call` has the keys and
-    /// the deadline of its caller as yet.
+    /// Makes a call along `edge`, unless the cache has the answer at once.
     #[inline(always)]
-    fn place_call(&mut self, edge: EdgeId, step: u64, mut call: Call) -> Placed {
+    fn place_call(&mut self, edge: EdgeId, step: u64, caller: Party) -> Placed {
         let run = &mut self.edges[edge.index()];
         let rule = run.rule;
         let place = step << 16 | u64::from(edge.0);
         run.meter.counts.calls += 1;
-        if self.tells_operations {
-            call.operation = call.operation.child(place);
-        }
+        let operation =
+            if self.tells_operations { caller.operation.child(place) } else { caller.operation };
         let at_once = rule.cache.as_ref().is_some_and(|cache| cache.lookup.is_zero());
-        if at_once && self.look(edge, call.operation) {
+        if at_once && self.look(edge, operation) {
             return Placed::Hit;
         }
-        call.key = call.key.child(place);
-        call.edge = edge;
-        call.deadline = rule.patience.call_deadline(self.now, call.deadline);
-        let (key, parent) = (call.key, call.parent);
-        let (id, slot) = self.calls.open();
-        *slot = call;
-        if let Parent::Attempt(parent) = parent {
+        let key = caller.key.child(place);
+        let (id, call) = self.calls.open();
+        *call = Call {
+            key,
+            operation,
+            parent: caller.parent,
+            sibling: caller.sibling,
+            attempt: Id::NONE,
+            deadline: rule.patience.call_deadline(self.now, caller.deadline),
+            alone_since: caller.alone_since,
+            retry: RetryState::default(),
+            made: 0,
+            edge,
+            replica: caller.replica,
+            class: caller.class,
+            request: caller.request,
+            traced: caller.traced,
+            backing_off: false,
+        };
+        if let Parent::Attempt(parent) = caller.parent {
             self.attempts[parent].service.first_call = id;
         }
         match &rule.cache {
             Some(cache) if !at_once => {
                 let span = cache.lookup.sample(&mut key.stream(Purpose::Lookup));
-                self.events.push_after(self.now, span, Event::LookupEnd(id));
+                self.events.push(self.now + span, Event::LookupEnd(id));
             }
             _ => {
                 let next = self.send(id);
@@ -228,7 +256,7 @@ impl Simulation<'_> {
         self.edges[edge.index()].meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
         if let Some(wait) = pool.wait {
-            self.events.push_after(self.now, wait, Event::PoolWaitEnd(id));
+            self.events.push(self.now + wait, Event::PoolWaitEnd(id));
         }
         // On a clock of its own the wait is cut by the deadline of the whole call alone.
         let limit = match pool.clock {
@@ -259,8 +287,14 @@ impl Simulation<'_> {
 
     #[inline(always)]
     fn start_clock(&mut self, id: Id, limit: Time) {
-        if limit != Time::NEVER {
-            self.events.push_after(self.now, self.now.until(limit), Event::Timeout(id));
+        if limit == Time::NEVER {
+            return;
+        }
+        match self.edges[self.attempts[id].edge.index()].timeout {
+            Some((timeout, lane)) if self.now + timeout == limit => {
+                self.events.push_in(lane, self.now, Event::Timeout(id));
+            }
+            _ => self.events.push(limit.max(self.now), Event::Timeout(id)),
         }
     }
 
@@ -286,7 +320,7 @@ impl Simulation<'_> {
         if travel == Span::ZERO {
             self.deliver(id)
         } else {
-            self.events.push_after(self.now, travel, Event::Delivery(id));
+            self.events.push(self.now + travel, Event::Delivery(id));
             None
         }
     }
@@ -350,7 +384,7 @@ impl Simulation<'_> {
             Some(waiter) => {
                 edge.meter.pool_waiting.down(self.left);
                 self.attempts[waiter].state = State::Travelling;
-                self.events.push_after(self.now, Span::ZERO, Event::Connected(waiter));
+                self.events.push_in(self.at_once, self.now, Event::Connected(waiter));
             }
         }
     }
@@ -494,7 +528,7 @@ impl Simulation<'_> {
         call.backing_off = true;
         self.edges[call.edge.index()].meter.backoff.up(self.left);
         if wait == Span::ZERO {
-            self.events.push_after(self.now, wait, Event::RetryDue(id));
+            self.events.push_in(self.at_once, self.now, Event::RetryDue(id));
         } else {
             self.events.push(self.now + wait, Event::RetryDue(id));
         }

@@ -15,7 +15,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
+use crate::kernel::{Distribution, EventList, Id, Key, Lane, Purpose, Slab, Span, Time};
 use crate::measure::{AttemptRow, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState};
 use crate::mechanism::conditions::Conditions;
@@ -51,6 +51,8 @@ pub struct Simulation<'m> {
     /// Stations at which a server has come free in this event. They serve their queue after it, so
     /// that no chain of answers and starts can grow with the length of a queue.
     freed: Vec<StationId>,
+    /// Where events of this very instant go.
+    at_once: Lane,
     /// Whether some cache or write wants to know which operation an attempt stands for.
     tells_operations: bool,
     trace: Trace,
@@ -113,8 +115,9 @@ impl<'m> Simulation<'m> {
         model: &'m Model,
         seed: u64,
         trace: f64,
-        (events, attempts, calls): (EventList<Event>, Slab<Attempt>, Slab<Call>),
+        (mut events, attempts, calls): (EventList<Event>, Slab<Attempt>, Slab<Call>),
     ) -> Self {
+        let at_once = events.lane(Span::ZERO).expect("the first lane");
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
         let first = first.min(run.duration);
@@ -145,6 +148,7 @@ impl<'m> Simulation<'m> {
             operator: Operator::at_work(&model.playbook),
             record,
             freed: Vec::new(),
+            at_once,
             tells_operations: model.edges.iter().any(|edge| edge.cache.is_some())
                 || model.tiers.iter().any(|tier| tier.write.is_some()),
             trace: Trace { share: trace, rows: Vec::new() },
@@ -222,19 +226,21 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Every constant span of the model gets a lane, the most used first: timeouts, then immediate
-    /// retries, then work.
+    /// Constant spans of the model get lanes, the most used first: timeouts, then work.
     fn open_lanes(&mut self) {
-        self.events.open_lane(Span::ZERO);
-        let timeouts = self.model.edges.iter().filter_map(|edge| edge.patience.timeout);
-        let works =
-            self.model.tiers.iter().flat_map(|tier| tier.programs.iter().flat_map(|p| &p.works));
-        let constants = works.filter_map(|work| match work.law {
-            Distribution::Constant(span) => Some(span),
-            _ => None,
-        });
-        let spans: Vec<Span> = timeouts.chain(constants).collect();
-        spans.into_iter().for_each(|span| self.events.open_lane(span));
+        for edge in &mut self.edges {
+            let lane = |span: Span| Some((span, self.events.lane(span)?));
+            edge.timeout = edge.rule.patience.timeout.and_then(lane);
+        }
+        for tier in &mut self.tiers {
+            let mut works = tier.rule.programs.iter().flat_map(|program| &program.works);
+            let constant = works.find_map(|work| match work.law {
+                Distribution::Constant(span) => Some(span),
+                _ => None,
+            });
+            let lane = |span: Span| Some((span, self.events.lane(span)?));
+            tier.work = constant.and_then(lane);
+        }
     }
 
     fn open_stations(&mut self) {
@@ -282,6 +288,7 @@ impl<'m> Simulation<'m> {
             state: SourceState::default(),
             key,
             tier,
+            upcoming: Key::default(),
             born: 0,
             turns,
             first_client,
@@ -309,18 +316,18 @@ impl<'m> Simulation<'m> {
     #[inline(always)]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
-        if let Some(time) = run.source.next(&mut run.state, run.key) {
+        if let Some((time, key)) = run.source.next(&mut run.state, run.key) {
+            run.upcoming = key;
             self.events.push(time, Event::Arrival { source });
         }
     }
 
     #[inline(always)]
     fn arrive(&mut self, source: u32) -> Next {
-        self.plan_arrival(source);
         let run = &mut self.sources[source as usize];
-        let (tier, number) = (run.tier, run.born);
-        let key = run.key.child(number);
+        let (tier, number, key) = (run.tier, run.born, run.upcoming);
         run.born += 1;
+        self.plan_arrival(source);
         let client_tier = &self.tiers[tier.index()];
         if key.chance(Purpose::Thinning, 1.0 - client_tier.conditions.demand) {
             return None;

@@ -94,7 +94,7 @@ impl Simulation<'_> {
             return self.start(id);
         }
         if let Some(wait) = rule.queue.max_wait {
-            self.events.push_after(self.now, wait, Event::QueueWaitEnd(id));
+            self.events.push(self.now + wait, Event::QueueWaitEnd(id));
         }
         None
     }
@@ -157,7 +157,15 @@ impl Simulation<'_> {
         }
         attempt.service.begin(tier.rule.drawn == Drawn::AtEnqueue);
         tier.meter.wait.add(self.now.since(attempt.arrived));
-        self.proceed(id)
+        if !tier.leaf[usize::from(attempt.class)] {
+            return self.proceed(id);
+        }
+        if too_late(self.now, attempt.deadline, tier.rule.min_remaining) {
+            return self.answer(id, Outcome::Refused(Reason::Deadline));
+        }
+        let work = &tier.rule.programs[usize::from(attempt.class)].works[0];
+        let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+        self.work(id, span)
     }
 
     /// Serves those who wait, while there are servers.
@@ -303,7 +311,13 @@ impl Simulation<'_> {
         attempt.service.work = span;
         attempt.service.work_began = self.now;
         attempt.service.pauses = tier.paused;
-        self.events.push_after(self.now, standstill + span, Event::WorkEnd(id));
+        let lasts = standstill + span;
+        match tier.work {
+            Some((constant, lane)) if lasts == constant => {
+                self.events.push_in(lane, self.now, Event::WorkEnd(id));
+            }
+            _ => self.events.push(self.now + lasts, Event::WorkEnd(id)),
+        }
         None
     }
 
@@ -315,10 +329,14 @@ impl Simulation<'_> {
         if tier.paused > attempt.service.pauses {
             let put_off = tier.paused - attempt.service.pauses;
             attempt.service.pauses = tier.paused;
-            self.events.push_after(self.now, put_off, Event::WorkEnd(id));
+            self.events.push(self.now + put_off, Event::WorkEnd(id));
             return None;
         }
         note_work(tier, attempt, self.now);
+        if tier.leaf[usize::from(attempt.class)] {
+            let failed = fails(attempt.key, tier.failing);
+            return self.answer(id, if failed { Outcome::Failed } else { Outcome::Ok });
+        }
         attempt.state = State::Running;
         attempt.service.work = Span::ZERO;
         Some(id)
@@ -441,7 +459,7 @@ impl Simulation<'_> {
         if travel == Span::ZERO {
             self.receive(id)
         } else {
-            self.events.push_after(self.now, travel, Event::Reply(id));
+            self.events.push(self.now + travel, Event::Reply(id));
             None
         }
     }

@@ -7,7 +7,7 @@
 //! parties, its caller and its callee, and is freed when both are done with it.
 
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Id, Key, Span, Time};
+use crate::kernel::{Id, Key, Lane, Span, Time};
 use crate::measure::{EdgeMeter, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::arrival::{Source, SourceState};
@@ -20,8 +20,8 @@ use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
-use crate::mechanism::work::failing_share;
-use crate::model::{Edge, Tier};
+use crate::mechanism::work::{Drawn, failing_share};
+use crate::model::{Edge, Op, Program, Tier};
 
 /// One try of a call at its callee; or a user request, at its client. Two cache lines: the first
 /// is all that is needed of one that waits in a queue; the second is filled in from the start of
@@ -345,6 +345,10 @@ pub struct TierRun<'m> {
     /// By class, the one call that is all that its requests do, where nothing else can befall them;
     /// client tiers only.
     pub direct: Vec<Option<EdgeId>>,
+    /// By class, whether an attempt is one piece of work and nothing else.
+    pub leaf: Vec<bool>,
+    /// The first constant length of work, and its lane.
+    pub work: Option<(Span, Lane)>,
     /// Counters of the current window.
     pub meter: TierMeter,
     /// Replicas, those added by the operator too.
@@ -379,6 +383,8 @@ impl<'m> TierRun<'m> {
             conditions: TierConditions::CALM,
             failing: failing_share(rule.errors, 0.0),
             direct,
+            leaf: rule.programs.iter().map(|program| is_leaf(rule, program)).collect(),
+            work: None,
             meter: TierMeter::default(),
             replicas: 0,
             stations: Vec::new(),
@@ -406,6 +412,13 @@ impl<'m> TierRun<'m> {
     }
 }
 
+/// Whether an attempt at this tier is one piece of work, of a length drawn at its start, and nothing
+/// else.
+fn is_leaf(rule: &Tier, program: &Program) -> bool {
+    let plain = rule.write.is_none() && rule.drawn == Drawn::AtStart;
+    plain && program.ops == [Op::Work(0), Op::End]
+}
+
 /// An edge in a run.
 #[derive(Clone, Debug)]
 pub struct EdgeRun<'m> {
@@ -413,6 +426,8 @@ pub struct EdgeRun<'m> {
     pub rule: &'m Edge,
     /// Extra delay each way right now; a copy of what [`Conditions`] say.
     pub delay: Span,
+    /// The timeout, and its lane.
+    pub timeout: Option<(Span, Lane)>,
     /// Counters of the current window.
     pub meter: EdgeMeter,
     /// Connections, by replica of the caller.
@@ -429,6 +444,7 @@ impl<'m> EdgeRun<'m> {
         let mut edge = EdgeRun {
             rule,
             delay: Span::ZERO,
+            timeout: None,
             meter: EdgeMeter::default(),
             pools: Vec::new(),
             buckets: Vec::new(),
@@ -475,6 +491,8 @@ pub struct SourceRun {
     pub key: Key,
     /// The client tier whose requests it makes.
     pub tier: TierId,
+    /// The key of the request that it makes next.
+    pub upcoming: Key,
     /// Requests it has made, to number them.
     pub born: u64,
     /// The same by client, in a closed loop.

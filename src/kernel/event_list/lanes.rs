@@ -36,11 +36,15 @@ impl<E: Copy> Lanes<E> {
         Lanes { spans: Vec::new(), queues: Vec::new(), heads: [EMPTY; MAX_LANES], first: 0 }
     }
 
-    pub fn open(&mut self, span: Span) {
-        if self.spans.len() < MAX_LANES && !self.spans.contains(&span) {
-            self.spans.push(span);
-            self.queues.push(VecDeque::new());
+    /// The number of the lane for `span`, a new one while there are fewer than [`MAX_LANES`].
+    pub fn open(&mut self, span: Span) -> Option<usize> {
+        let lane = self.spans.iter().position(|&lane| lane == span);
+        if lane.is_some() || self.spans.len() == MAX_LANES {
+            return lane;
         }
+        self.spans.push(span);
+        self.queues.push(VecDeque::new());
+        Some(self.spans.len() - 1)
     }
 
     pub fn clear(&mut self) {
@@ -50,10 +54,10 @@ impl<E: Copy> Lanes<E> {
         self.first = 0;
     }
 
-    /// The number of the lane for `span`.
+    /// The span of a lane.
     #[inline]
-    pub fn find(&self, span: Span) -> Option<usize> {
-        self.spans.iter().position(|&lane| lane == span)
+    pub fn span(&self, lane: usize) -> Span {
+        self.spans[lane]
     }
 
     #[inline]
@@ -61,8 +65,7 @@ impl<E: Copy> Lanes<E> {
         let queue = &mut self.queues[lane];
         debug_assert!(
             queue.back().is_none_or(|last| last.key() < entry.key()),
-            "lane in \
-        disorder"
+            "lane in disorder"
         );
         queue.push_back(entry);
         if self.heads[lane] == EMPTY {

@@ -31,6 +31,10 @@ pub struct EventList<E> {
     sequence: u64,
 }
 
+/// The name of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane(usize);
+
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     time: Time,
@@ -51,10 +55,10 @@ impl<E: Copy> EventList<E> {
         self.sequence = 0;
     }
 
-    /// Opens a lane for events that come `span` after the present. Past the eighth, such events go
-    /// to the wheel.
-    pub fn open_lane(&mut self, span: Span) {
-        self.lanes.open(span);
+    /// The lane for events that come `span` after the present, opened if need be; `None` past the
+    /// eighth, where the wheel is as fast.
+    pub fn lane(&mut self, span: Span) -> Option<Lane> {
+        self.lanes.open(span).map(Lane)
     }
 
     /// Adds an event at `time`.
@@ -64,15 +68,12 @@ impl<E: Copy> EventList<E> {
         self.wheel.push(entry);
     }
 
-    /// Adds an event `span` after `now`, through its lane if it has one. `now` must never fall from
-    /// call to call.
+    /// Adds an event at the end of a lane, its span after `now`. `now` must never fall from call to
+    /// call.
     #[inline]
-    pub fn push_after(&mut self, now: Time, span: Span, event: E) {
-        let entry = self.entry(now + span, event);
-        match self.lanes.find(span) {
-            None => self.wheel.push(entry),
-            Some(lane) => self.lanes.push(lane, entry),
-        }
+    pub fn push_in(&mut self, Lane(lane): Lane, now: Time, event: E) {
+        let entry = self.entry(now + self.lanes.span(lane), event);
+        self.lanes.push(lane, entry);
     }
 
     /// Takes the earliest event, unless it lies at `end` or later.
