@@ -9,5 +9,5 @@ pub mod time;
 pub use distribution::Distribution;
 pub use event_list::{EventList, Lane};
 pub use random::{Key, Purpose, Stream};
-pub use slab::{Id, Slab};
+pub use slab::{Arena, Id, Slab};
 pub use time::{Span, Time};

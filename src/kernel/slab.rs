@@ -154,6 +154,53 @@ impl<T> std::ops::IndexMut<Id> for Slab<T> {
     }
 }
 
+/// Records with an owner, named by slot alone: whoever holds the name knows that the record lives.
+/// Cost: O(1); slots are used again, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Arena<T> {
+    records: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Default> Arena<T> {
+    /// Adds a record to be filled in: it is as the last one in its slot was left, or new.
+    #[inline(always)]
+    pub fn open(&mut self) -> (u32, &mut T) {
+        let slot = self.free.pop().unwrap_or(self.records.len() as u32);
+        if slot as usize == self.records.len() {
+            self.records.push(T::default());
+        }
+        (slot, &mut self.records[slot as usize])
+    }
+
+    /// Takes a record back.
+    #[inline(always)]
+    pub fn close(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// Forgets all records, and keeps the room.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.free.clear();
+    }
+}
+
+impl<T> std::ops::Index<u32> for Arena<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        &self.records[slot as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Arena<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.records[slot as usize]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,5 +220,15 @@ mod tests {
         assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
         assert_eq!((slab.get(Id::NONE), slab.len()), (None, 1));
         assert_eq!(slab.iter().count(), 1);
+    }
+
+    #[test]
+    fn an_arena_uses_its_slots_again() {
+        let mut arena = Arena::default();
+        let (first, record) = arena.open();
+        *record = 'a';
+        let (second, _) = arena.open();
+        arena.close(first);
+        assert_eq!((arena.open(), second), ((first, &mut 'a'), 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Next, Simulation};
 use super::event::Event;
-use super::world::{Blame, Call, Caller, Parent, State};
+use super::world::{Attempt, Blame, Call, Caller, Detail, NO_SERVICE, Parent, Service, State};
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::AttemptRow;
@@ -81,11 +81,39 @@ impl Simulation<'_> {
             }
             return None;
         }
+        let (service, under_way) = self.services.open();
+        *under_way = Service::default();
         let (id, attempt) = self.attempts.open();
-        attempt.be_request(key, source, tier, self.now);
-        (attempt.class, attempt.replica, attempt.traced) = (class, client, traced);
-        attempt.story.request = request;
+        *attempt = Attempt {
+            key,
+            caller: Caller::User { source },
+            arrived: self.now,
+            replica: client,
+            service,
+            tier,
+            class,
+            traced,
+            ..Attempt::default()
+        };
+        if self.details_wanted(traced) {
+            *self.detail(id) = Detail { operation: key, request, ..Detail::default() };
+        }
         Some(id)
+    }
+
+    /// Whether somebody will ask for the [`Detail`] of an attempt.
+    #[inline(always)]
+    pub(super) fn details_wanted(&self, traced: bool) -> bool {
+        traced || self.tells_operations
+    }
+
+    /// The detail of an attempt.
+    pub(super) fn detail(&mut self, id: Id) -> &mut Detail {
+        let slot = id.slot as usize;
+        if slot >= self.details.len() {
+            self.details.resize(slot + 1, Detail::default());
+        }
+        &mut self.details[slot]
     }
 
     /// A user request with an attempt of its own has come to its end.
@@ -125,20 +153,22 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
         let attempt = &self.attempts[parent];
+        let wanted = self.details_wanted(attempt.traced);
+        let detail = if wanted { self.details[parent.slot as usize] } else { Detail::default() };
         let caller = Party {
             key: attempt.key,
-            operation: attempt.operation,
+            operation: detail.operation,
             parent: Parent::Attempt(parent),
-            sibling: attempt.service.first_call,
+            sibling: self.services[attempt.service].first_call,
             deadline: attempt.deadline,
             alone_since: attempt.alone_since,
             replica: attempt.replica,
             class: attempt.class,
-            request: attempt.story.request,
+            request: detail.request,
             traced: attempt.traced,
         };
         if self.place_call(edge, step, caller) == Placed::Hit {
-            self.attempts[parent].service.pending -= 1;
+            self.services[self.attempts[parent].service].pending -= 1;
         }
     }
 
@@ -157,25 +187,24 @@ impl Simulation<'_> {
         }
         let key = caller.key.child(place);
         let (id, call) = self.calls.open();
-        *call = Call {
-            key,
-            operation,
-            parent: caller.parent,
-            sibling: caller.sibling,
-            attempt: Id::NONE,
-            deadline: rule.patience.call_deadline(self.now, caller.deadline),
-            alone_since: caller.alone_since,
-            retry: RetryState::default(),
-            made: 0,
-            edge,
-            replica: caller.replica,
-            class: caller.class,
-            request: caller.request,
-            traced: caller.traced,
-            backing_off: false,
-        };
+        call.key = key;
+        call.parent = caller.parent;
+        call.attempt = Id::NONE;
+        call.deadline = rule.patience.call_deadline(self.now, caller.deadline);
+        call.retry = RetryState::default();
+        call.made = 0;
+        call.replica = caller.replica;
+        call.edge = edge;
+        call.class = caller.class;
+        call.alone = caller.alone_since != Time::NEVER;
+        call.traced = caller.traced;
+        call.backing_off = false;
+        call.alone_since = caller.alone_since;
+        call.operation = operation;
+        call.request = caller.request;
         if let Parent::Attempt(parent) = caller.parent {
-            self.attempts[parent].service.first_call = id;
+            call.sibling = caller.sibling;
+            self.services[self.attempts[parent].service].first_call = id;
         }
         match &rule.cache {
             Some(cache) if !at_once => {
@@ -227,7 +256,24 @@ impl Simulation<'_> {
         let run = &mut self.edges[edge.index()];
         let limit = run.rule.patience.attempt_deadline(now, call.deadline);
         let (attempt, record) = self.attempts.open();
-        record.be_next_of(id, call, run.rule.callee, now);
+        *record = Attempt {
+            key: call.key.child(u64::from(call.made)),
+            caller: Caller::Call(id),
+            deadline: Time::NEVER,
+            alone_since: if call.alone { call.alone_since } else { Time::NEVER },
+            arrived: Time::NEVER,
+            replica: 0,
+            service: NO_SERVICE,
+            edge,
+            tier: run.rule.callee,
+            class: call.class,
+            state: State::Travelling,
+            answer: None,
+            left: false,
+            holds_server: false,
+            failed: None,
+            traced: call.traced,
+        };
         call.attempt = attempt;
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;
@@ -236,6 +282,11 @@ impl Simulation<'_> {
         {
             budget.on_request(bucket);
         }
+        if self.tells_operations || call.traced {
+            self.note_detail(id, attempt);
+        }
+        let call = &self.calls[id];
+        let run = &mut self.edges[edge.index()];
         let Some(pool) = run.rule.pool else { return self.depart_with_clock(attempt, limit) };
         match pool.acquire(&mut run.pools[call.replica as usize], attempt) {
             Acquired::Now => {
@@ -248,6 +299,13 @@ impl Simulation<'_> {
             }
             Acquired::Never => self.fail_to_connect(attempt),
         }
+    }
+
+    fn note_detail(&mut self, call: Id, attempt: Id) {
+        let call = &self.calls[call];
+        let (operation, request, number) = (call.operation, call.request, call.made);
+        let (sent, started) = (self.now, Time::NEVER);
+        *self.detail(attempt) = Detail { operation, request, sent, started, number };
     }
 
     #[cold]
@@ -394,7 +452,7 @@ impl Simulation<'_> {
     pub(super) fn receive(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), answer) = (attempt.caller, attempt.answer?) else { return None };
-        let (edge, operation, awaited) = (attempt.edge, attempt.operation, attempt.awaited());
+        let (edge, awaited) = (attempt.edge, attempt.awaited());
         self.free(id);
         if awaited {
             self.release_connection(edge, call);
@@ -404,7 +462,7 @@ impl Simulation<'_> {
             && let Some((rule, entries)) = self.edges[edge.index()].cache()
             && rule.late == Late::Fill
         {
-            rule.fill(entries, operation, self.now);
+            rule.fill(entries, self.details[id.slot as usize].operation, self.now);
         }
         None
     }
@@ -448,12 +506,12 @@ impl Simulation<'_> {
     fn leave_alone(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.alone_since = self.now;
-        if !attempt.holds_server && attempt.state != State::Calling {
+        if attempt.service == NO_SERVICE {
             return;
         }
-        let mut next = attempt.service.first_call;
+        let mut next = self.services[attempt.service].first_call;
         while let Some(call) = self.calls.get_mut(next) {
-            call.alone_since = self.now;
+            (call.alone, call.alone_since) = (true, self.now);
             next = call.sibling;
             let under_way = call.attempt;
             if self.attempts.lives(under_way) {
@@ -554,8 +612,8 @@ impl Simulation<'_> {
     #[inline(always)]
     fn end_call(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &self.calls[id];
-        let (sibling, edge, key) = (call.sibling, call.edge, call.key);
-        let rule = self.edges[edge.index()].rule;
+        let key = call.key;
+        let rule = self.edges[call.edge.index()].rule;
         let turned_away = outcome == Outcome::Refused(Reason::Admission);
         let parent = match call.parent {
             Parent::Attempt(parent) => parent,
@@ -565,14 +623,16 @@ impl Simulation<'_> {
                 return None;
             }
         };
+        let sibling = call.sibling;
         let caller = &mut self.attempts[parent];
-        if caller.service.first_call == id {
-            caller.service.first_call = sibling;
+        let service = &mut self.services[caller.service];
+        if service.first_call == id {
+            service.first_call = sibling;
         } else {
-            unlink(&mut self.calls, caller.service.first_call, id, sibling);
+            unlink(&mut self.calls, service.first_call, id, sibling);
         }
         self.calls.remove(id);
-        caller.service.pending -= 1;
+        service.pending -= 1;
         if outcome != Outcome::Ok {
             if !rule.optional {
                 let blame = if turned_away { Blame::Admission } else { Blame::Callee };
@@ -580,10 +640,10 @@ impl Simulation<'_> {
             } else if let Some(fallback) = &rule.fallback {
                 let slow = self.tiers[caller.tier.index()].conditions.slow;
                 let more = fallback.draw(key, 0, slow, Purpose::Fallback);
-                caller.service.work = caller.service.work + more;
+                service.work = service.work + more;
             }
         }
-        if caller.service.pending == 0 && caller.state == State::Calling {
+        if service.pending == 0 && caller.state == State::Calling {
             return self.resume(parent);
         }
         None
@@ -591,7 +651,11 @@ impl Simulation<'_> {
 
     /// The attempt that made these calls is gone: nobody waits for them.
     pub(super) fn abandon_calls(&mut self, parent: Id) {
-        let mut next = std::mem::take(&mut self.attempts[parent].service.first_call);
+        let service = self.attempts[parent].service;
+        if service == NO_SERVICE {
+            return;
+        }
+        let mut next = std::mem::take(&mut self.services[service].first_call);
         while let Some(call) = self.calls.get(next) {
             let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
             let meter = &mut self.edges[edge.index()].meter;
@@ -618,6 +682,10 @@ impl Simulation<'_> {
         if self.trace.share > 0.0 {
             self.note_in_trace(id);
         }
+        let service = self.attempts[id].service;
+        if service != NO_SERVICE {
+            self.services.close(service);
+        }
         self.attempts.remove(id);
     }
 
@@ -629,14 +697,15 @@ impl Simulation<'_> {
         if !attempt.traced {
             return;
         }
+        let detail = &self.details[id.slot as usize];
         self.trace.rows.push(AttemptRow {
-            request: attempt.story.request,
+            request: detail.request,
             edge: attempt.edge,
             tier: attempt.tier,
-            attempt: attempt.service.number,
-            sent: attempt.story.sent,
+            attempt: detail.number,
+            sent: detail.sent,
             arrived: attempt.arrived,
-            started: attempt.story.started,
+            started: detail.started,
             ended: self.now,
             outcome: attempt.outcome(),
             awaited: attempt.awaited(),

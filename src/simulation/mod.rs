@@ -15,7 +15,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Distribution, EventList, Id, Key, Lane, Purpose, Slab, Span, Time};
+use crate::kernel::{Arena, Distribution, EventList, Id, Key, Lane, Purpose, Slab, Span, Time};
 use crate::measure::{AttemptRow, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState};
 use crate::mechanism::conditions::Conditions;
@@ -24,7 +24,8 @@ use crate::model::{Model, Op, Program, Tier};
 
 use control::Operator;
 use event::Event;
-use world::{Attempt, Call, Caller, EdgeRun, Parent, SourceRun, StationId, TierRun};
+use world::{Attempt, Call, Caller, Detail, EdgeRun, Parent};
+use world::{Service, SourceRun, StationId, TierRun};
 
 /// A run of a model.
 ///
@@ -41,6 +42,10 @@ pub struct Simulation<'m> {
     events: EventList<Event>,
     attempts: Slab<Attempt>,
     calls: Slab<Call>,
+    /// Of attempts in service.
+    services: Arena<Service>,
+    /// By slot of attempts, while somebody wants to know.
+    details: Vec<Detail>,
     tiers: Vec<TierRun<'m>>,
     edges: Vec<EdgeRun<'m>>,
     sources: Vec<SourceRun>,
@@ -56,6 +61,24 @@ pub struct Simulation<'m> {
     /// Whether some cache or write wants to know which operation an attempt stands for.
     tells_operations: bool,
     trace: Trace,
+}
+
+/// What a run needs much memory for.
+#[derive(Default)]
+struct Room {
+    events: EventList<Event>,
+    attempts: Slab<Attempt>,
+    calls: Slab<Call>,
+    services: Arena<Service>,
+}
+
+impl Room {
+    fn clear(&mut self) {
+        self.events.clear();
+        self.attempts.clear();
+        self.calls.clear();
+        self.services.clear();
+    }
 }
 
 /// Attempts that go into the trace, until someone takes them.
@@ -96,27 +119,24 @@ impl<'m> Simulation<'m> {
     /// A run of `model` from its start, with the given seed; `trace` is the share of user requests
     /// to be traced.
     pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
-        let room = (EventList::new(), Slab::new(), Slab::new());
-        Self::in_room(model, seed, trace, room)
+        Self::in_room(model, seed, trace, Room::default())
     }
 
     /// The same as [`Self::new`] in the room of a run that is over, which spares the memory of a
     /// large one being asked for again.
     pub fn restart(&mut self, model: &'m Model, seed: u64, trace: f64) {
-        let mut room =
-            (mem::take(&mut self.events), mem::take(&mut self.attempts), mem::take(&mut self.calls));
-        room.0.clear();
-        room.1.clear();
-        room.2.clear();
+        let mut room = Room {
+            events: mem::take(&mut self.events),
+            attempts: mem::take(&mut self.attempts),
+            calls: mem::take(&mut self.calls),
+            services: mem::take(&mut self.services),
+        };
+        room.clear();
         *self = Self::in_room(model, seed, trace, room);
     }
 
-    fn in_room(
-        model: &'m Model,
-        seed: u64,
-        trace: f64,
-        (mut events, attempts, calls): (EventList<Event>, Slab<Attempt>, Slab<Call>),
-    ) -> Self {
+    fn in_room(model: &'m Model, seed: u64, trace: f64, room: Room) -> Self {
+        let Room { mut events, attempts, calls, services } = room;
         let at_once = events.lane(Span::ZERO).expect("the first lane");
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
@@ -136,6 +156,8 @@ impl<'m> Simulation<'m> {
             events,
             attempts,
             calls,
+            services,
+            details: Vec::new(),
             tiers: (model.tiers.iter())
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),

@@ -2,9 +2,9 @@
 
 use super::{Next, Simulation};
 use super::event::Event;
-use super::world::{Attempt, Caller, State, StationId, TierRun};
+use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun};
 use crate::document::TierId;
-use crate::kernel::{Id, Purpose, Slab, Span, Time};
+use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -106,7 +106,7 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
         let program = &tier.rule.programs[usize::from(attempt.class)];
-        attempt.service.work = match program.ops[0] {
+        let work = match program.ops[0] {
             Op::Work(number) => program.works[usize::from(number)].draw(
                 attempt.key,
                 0,
@@ -115,6 +115,9 @@ impl Simulation<'_> {
             ),
             _ => Span::ZERO,
         };
+        let (service, under_way) = self.services.open();
+        *under_way = Service { work, ..Service::default() };
+        attempt.service = service;
     }
 
     /// An attempt has waited in the queue as long as it may.
@@ -153,9 +156,13 @@ impl Simulation<'_> {
             return Some(id);
         }
         if attempt.traced {
-            attempt.story.started = self.now;
+            self.details[id.slot as usize].started = self.now;
         }
-        attempt.service.begin(tier.rule.drawn == Drawn::AtEnqueue);
+        if attempt.service == NO_SERVICE {
+            let (service, under_way) = self.services.open();
+            *under_way = Service::default();
+            attempt.service = service;
+        }
         tier.meter.wait.add(self.now.since(attempt.arrived));
         if !tier.leaf[usize::from(attempt.class)] {
             return self.proceed(id);
@@ -209,9 +216,16 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn go_on(&mut self, mut next: Next) {
         while let Some(id) = next {
-            let makes_do = self.attempts[id].must_make_do();
+            let makes_do = self.must_make_do(id);
             next = if makes_do { self.make_do(id) } else { self.proceed(id) };
         }
+    }
+
+    /// Whether a call has failed, so that an attempt cannot just take the next step.
+    #[inline]
+    fn must_make_do(&self, id: Id) -> bool {
+        let attempt = &self.attempts[id];
+        attempt.failed.is_some() || self.services[attempt.service].work > Span::ZERO
     }
 
     /// After a failed call: answer with an error, or do the work of a fallback.
@@ -222,7 +236,7 @@ impl Simulation<'_> {
         if attempt.failed.is_some() {
             return self.answer(id, Outcome::Failed);
         }
-        self.work(id, attempt.service.work)
+        self.work(id, self.services[attempt.service].work)
     }
 
     /// Runs the program of an attempt until it has to wait for something, or to its answer.
@@ -233,7 +247,8 @@ impl Simulation<'_> {
             let tier = &self.tiers[attempt.tier.index()];
             let rule = tier.rule;
             let program = &rule.programs[usize::from(attempt.class)];
-            let step = attempt.service.step;
+            let service = &mut self.services[attempt.service];
+            let step = service.step;
             let op = program.ops[usize::from(step)];
             if op == Op::End {
                 return self.end_program(id);
@@ -241,29 +256,29 @@ impl Simulation<'_> {
             if too_late(self.now, attempt.deadline, rule.min_remaining) {
                 return self.answer(id, Outcome::Refused(Reason::Deadline));
             }
-            attempt.service.step += 1;
+            service.step += 1;
             match op {
                 Op::End => {}
-                Op::Jump(target) => attempt.service.step = target,
+                Op::Jump(target) => service.step = target,
                 Op::Choose { first, count } => {
-                    attempt.service.step = chosen(program, attempt, (first, count));
+                    service.step = chosen(program, (first, count), attempt.key, step);
                 }
                 Op::Work(number) => {
                     let span = self.length_of_work(id, step, program, number);
                     return self.work(id, span);
                 }
                 Op::Call(edge) => {
-                    attempt.service.pending = 1;
+                    service.pending = 1;
                     self.begin_call(id, edge, u64::from(step));
                     if self.waits_for_calls(id, rule.asynchronous) {
                         return None;
                     }
-                    if self.attempts[id].must_make_do() {
+                    if self.must_make_do(id) {
                         return self.make_do(id);
                     }
                 }
                 Op::Together { first, count } => {
-                    attempt.service.pending = count;
+                    service.pending = count;
                     let edges = &program.together[usize::from(first)..][..usize::from(count)];
                     for (place, &edge) in edges.iter().enumerate() {
                         // The second call to one callee is another operation, with draws of its
@@ -274,7 +289,7 @@ impl Simulation<'_> {
                     if self.waits_for_calls(id, rule.asynchronous) {
                         return None;
                     }
-                    if self.attempts[id].must_make_do() {
+                    if self.must_make_do(id) {
                         return self.make_do(id);
                     }
                 }
@@ -290,13 +305,17 @@ impl Simulation<'_> {
         let tier = &mut self.tiers[attempt.tier.index()];
         let slow = tier.conditions.slow;
         if let Some(write) = &tier.rule.write
-            && write.stored(&mut tier.ledger, attempt.operation, self.now)
+            && write.stored(
+                &mut tier.ledger,
+                self.details[id.slot as usize].operation,
+                self.now,
+            )
         {
             let mut stream = attempt.key.stream(Purpose::Lookup);
             return write.lookup.sample(&mut stream).scaled(slow);
         }
         if tier.rule.drawn == Drawn::AtEnqueue && step == 0 {
-            return attempt.service.work;
+            return self.services[attempt.service].work;
         }
         program.works[usize::from(number)].draw(attempt.key, step, slow, Purpose::Work)
     }
@@ -308,9 +327,10 @@ impl Simulation<'_> {
         let tier = &self.tiers[attempt.tier.index()];
         let standstill = self.now.until(tier.paused_until);
         attempt.state = State::Working;
-        attempt.service.work = span;
-        attempt.service.work_began = self.now;
-        attempt.service.pauses = tier.paused;
+        let service = &mut self.services[attempt.service];
+        service.work = span;
+        service.work_began = self.now;
+        service.pauses = tier.paused;
         let lasts = standstill + span;
         match tier.work {
             Some((constant, lane)) if lasts == constant => {
@@ -326,19 +346,20 @@ impl Simulation<'_> {
     pub(super) fn end_work(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
-        if tier.paused > attempt.service.pauses {
-            let put_off = tier.paused - attempt.service.pauses;
-            attempt.service.pauses = tier.paused;
+        let service = &mut self.services[attempt.service];
+        if tier.paused > service.pauses {
+            let put_off = tier.paused - service.pauses;
+            service.pauses = tier.paused;
             self.events.push(self.now + put_off, Event::WorkEnd(id));
             return None;
         }
-        note_work(tier, attempt, self.now);
+        note_work(tier, attempt.alone_since, service, self.now);
         if tier.leaf[usize::from(attempt.class)] {
             let failed = fails(attempt.key, tier.failing);
             return self.answer(id, if failed { Outcome::Failed } else { Outcome::Ok });
         }
         attempt.state = State::Running;
-        attempt.service.work = Span::ZERO;
+        service.work = Span::ZERO;
         Some(id)
     }
 
@@ -347,7 +368,7 @@ impl Simulation<'_> {
     #[inline(always)]
     fn waits_for_calls(&mut self, id: Id, asynchronous: bool) -> bool {
         let attempt = &mut self.attempts[id];
-        if attempt.service.pending == 0 {
+        if self.services[attempt.service].pending == 0 {
             return false;
         }
         attempt.state = State::Calling;
@@ -384,8 +405,10 @@ impl Simulation<'_> {
     /// A tier that stood still takes the answer that came meanwhile, if the attempt still waits for
     /// it.
     pub(super) fn end_pause(&mut self, id: Id) -> Next {
-        let waits = |a: &&Attempt| a.state == State::Calling && a.service.pending == 0;
-        self.attempts.get(id).filter(waits)?;
+        let attempt = self.attempts.get(id).filter(|attempt| attempt.state == State::Calling)?;
+        if self.services[attempt.service].pending > 0 {
+            return None;
+        }
         self.resume(id)
     }
 
@@ -398,7 +421,7 @@ impl Simulation<'_> {
             return self.answer(id, Outcome::Failed);
         }
         if let Some(write) = &tier.rule.write {
-            match write.commit(&mut tier.ledger, attempt.operation, self.now) {
+            match write.commit(&mut tier.ledger, self.details[id.slot as usize].operation, self.now) {
                 Effect::First => tier.meter.counts.effects += 1,
                 Effect::Duplicate => tier.meter.counts.duplicates += 1,
                 Effect::Stored => {}
@@ -498,7 +521,7 @@ impl Simulation<'_> {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if attempt.state == State::Working {
-            note_work(tier, attempt, self.now);
+            note_work(tier, attempt.alone_since, &self.services[attempt.service], self.now);
         }
         tier.meter.in_flight.down(self.left);
         if attempt.holds_server {
@@ -573,22 +596,22 @@ fn turned_away(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) -> Option<R
 }
 
 /// Where an attempt goes on, by chance: one of `count` places of the program's list, from `first`.
-fn chosen(program: &Program, attempt: &Attempt, (first, count): (u16, u16)) -> u16 {
+fn chosen(program: &Program, (first, count): (u16, u16), key: Key, step: u16) -> u16 {
     let choices = &program.choices[usize::from(first)..][..usize::from(count)];
-    let u = attempt.key.child(u64::from(attempt.service.step - 1)).unit(Purpose::Choice);
+    let u = key.child(u64::from(step)).unit(Purpose::Choice);
     let chosen = choices.iter().find(|(up_to, _)| u < *up_to).or(choices.last());
-    chosen.map_or(attempt.service.step, |(_, target)| *target)
+    chosen.map_or(step + 1, |(_, target)| *target)
 }
 
 /// Counts the work that ends now: its length, without pauses on the way. What was done after
 /// somebody up the chain had left is wasted.
 #[inline]
-fn note_work(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) {
-    let began = attempt.service.work_began;
-    let worked = now.since(began).min(attempt.service.work);
+fn note_work(tier: &mut TierRun<'_>, alone_since: Time, service: &Service, now: Time) {
+    let began = service.work_began;
+    let worked = now.since(began).min(service.work);
     let counts = &mut tier.meter.counts;
     counts.worked_ns += worked.nanos();
-    counts.wasted_ns += began.max(attempt.alone_since).until(now).min(worked).nanos();
+    counts.wasted_ns += began.max(alone_since).until(now).min(worked).nanos();
 }
 
 fn at_work(attempt: &Attempt, tier: TierId) -> bool {

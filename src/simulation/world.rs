@@ -23,16 +23,14 @@ use crate::mechanism::retry::RetryState;
 use crate::mechanism::work::{Drawn, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
 
-/// One try of a call at its callee; or a user request, at its client. Two cache lines: the first
-/// is all that is needed of one that waits in a queue; the second is filled in from the start of
-/// service, and until then it is what the last attempt in this slot left there.
+/// One try of a call at its callee; or a user request, at its client. One cache line, since a storm
+/// has hundreds of thousands of them in its queues: what it does in service, and what the trace
+/// tells of it, stands elsewhere.
 #[derive(Clone, Debug)]
-#[repr(C, align(128))]
+#[repr(align(64))]
 pub struct Attempt {
     /// What its draws are keyed by.
     pub key: Key,
-    /// The operation it stands for: the same for all attempts of a call.
-    pub operation: Key,
     /// Who waits for it.
     pub caller: Caller,
     /// After this nobody waits, as far as the callee knows.
@@ -44,6 +42,8 @@ pub struct Attempt {
     pub arrived: Time,
     /// Replica of the tier, or number of the client.
     pub replica: u32,
+    /// Its [`Service`], from the start of service; [`NO_SERVICE`] before.
+    pub service: u32,
     /// The edge it came along; without meaning for a user request.
     pub edge: EdgeId,
     /// Its callee.
@@ -60,15 +60,14 @@ pub struct Attempt {
     pub holds_server: bool,
     /// Whether a call it needs has failed.
     pub failed: Option<Blame>,
-    /// Whether it goes into the trace, and has a story.
+    /// Whether it goes into the trace.
     pub traced: bool,
-    /// What it does, in service.
-    pub service: Service,
-    /// What the trace tells of it.
-    pub story: Story,
 }
 
-const _: () = assert!(size_of::<Attempt>() <= 128, "a storm has tens of thousands of attempts");
+const _: () = assert!(size_of::<Attempt>() == 64, "an attempt is one cache line");
+
+/// The name of no [`Service`].
+pub const NO_SERVICE: u32 = u32::MAX;
 
 /// What an attempt in service does.
 #[derive(Clone, Debug, Default)]
@@ -85,29 +84,21 @@ pub struct Service {
     pub step: u16,
     /// Calls it waits for.
     pub pending: u16,
-    /// Of the attempt, 1 for the first of its call. It belongs to the story, where there is no room.
-    pub number: u32,
 }
 
-impl Service {
-    /// At the first step; `drawn`: the length of the first work stands already.
-    #[inline(always)]
-    pub fn begin(&mut self, drawn: bool) {
-        self.first_call = Id::NONE;
-        self.work = if drawn { self.work } else { Span::ZERO };
-        (self.step, self.pending) = (0, 0);
-    }
-}
-
-/// What the trace tells of an attempt besides.
+/// What few want to know of an attempt: caches, writes and the trace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Story {
+pub struct Detail {
+    /// The operation it stands for: the same for all attempts of a call.
+    pub operation: Key,
     /// Number of its user request: source in the upper 16 bits, number within it below.
     pub request: u64,
     /// Sent by the caller.
     pub sent: Time,
     /// Service began; [`Time::NEVER`] before.
     pub started: Time,
+    /// 1 for the first of its call.
+    pub number: u32,
 }
 
 /// Who waits for an attempt.
@@ -126,12 +117,12 @@ impl Default for Attempt {
     fn default() -> Self {
         Attempt {
             key: Key::default(),
-            operation: Key::default(),
             caller: Caller::User { source: 0 },
             deadline: Time::NEVER,
             alone_since: Time::NEVER,
             arrived: Time::NEVER,
             replica: 0,
+            service: NO_SERVICE,
             edge: EdgeId(0),
             tier: TierId(0),
             class: 0,
@@ -141,58 +132,11 @@ impl Default for Attempt {
             holds_server: false,
             failed: None,
             traced: false,
-            service: Service::default(),
-            story: Story::default(),
         }
     }
 }
 
 impl Attempt {
-    /// Makes this record that of a user request which begins at `now`.
-    #[inline(always)]
-    pub fn be_request(&mut self, key: Key, source: u16, tier: TierId, now: Time) {
-        self.key = key;
-        self.operation = key;
-        self.caller = Caller::User { source };
-        self.tier = tier;
-        self.state = State::Running;
-        self.arrived = now;
-        self.be_new();
-        self.service = Service::default();
-    }
-
-    /// Makes this record that of the next try of `call` at `now`. All it needs stands in the call:
-    /// the attempt that made it may have left the processor's cache long ago.
-    #[inline(always)]
-    pub fn be_next_of(&mut self, id: Id, call: &Call, tier: TierId, now: Time) {
-        self.key = call.key.child(u64::from(call.made));
-        self.operation = call.operation;
-        self.caller = Caller::Call(id);
-        self.tier = tier;
-        self.state = State::Travelling;
-        self.arrived = Time::NEVER;
-        self.be_new();
-        self.edge = call.edge;
-        self.class = call.class;
-        self.alone_since = call.alone_since;
-        self.traced = call.traced;
-        if self.traced {
-            self.service.number = call.made;
-            self.story = Story { request: call.request, sent: now, started: Time::NEVER };
-        }
-    }
-
-    #[inline(always)]
-    fn be_new(&mut self) {
-        self.deadline = Time::NEVER;
-        self.alone_since = Time::NEVER;
-        self.answer = None;
-        self.left = false;
-        self.holds_server = false;
-        self.failed = None;
-        self.traced = false;
-    }
-
     /// Whether its caller still waits.
     #[inline]
     pub fn awaited(&self) -> bool {
@@ -202,12 +146,6 @@ impl Attempt {
     /// How it ended for its caller; `None` while it is under way.
     pub fn outcome(&self) -> Option<Outcome> {
         if self.awaited() { self.answer } else { Some(Outcome::TimedOut) }
-    }
-
-    /// Whether a call has failed, so that it cannot just take the next step.
-    #[inline]
-    pub fn must_make_do(&self) -> bool {
-        self.failed.is_some() || self.service.work > Span::ZERO
     }
 
     /// Whether it stands in a queue.
@@ -250,40 +188,47 @@ pub enum State {
     Lost,
 }
 
-/// All attempts of one caller at one callee for one purpose.
+/// All attempts of one caller at one callee for one purpose. The first cache line is all that its
+/// attempts need, the second is for calls of a request that has more than one, and for those who
+/// want to know more.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Call {
     /// What its draws are keyed by.
     pub key: Key,
-    /// What the caller wants done: the same whoever asks again.
-    pub operation: Key,
     /// Who made the call.
     pub parent: Parent,
-    /// The next call of the same parent, [`Id::NONE`] for the last.
-    pub sibling: Id,
     /// The attempt under way; [`Id::NONE`] in back-off.
     pub attempt: Id,
     /// After this the caller wants no answer.
     pub deadline: Time,
-    /// The same as of the attempt that made the call.
-    pub alone_since: Time,
     /// Between attempts.
     pub retry: RetryState,
     /// Attempts made.
     pub made: u32,
-    /// On which edge.
-    pub edge: EdgeId,
     /// Replica of the caller, which has the pool and the budget.
     pub replica: u32,
+    /// On which edge.
+    pub edge: EdgeId,
     /// Class of the caller's request.
     pub class: u16,
-    /// Number of the user request it is for.
-    pub request: u64,
+    /// Whether the attempt that made the call is alone.
+    pub alone: bool,
     /// Whether its attempts go into the trace.
     pub traced: bool,
     /// Whether it waits for its next attempt.
     pub backing_off: bool,
+    /// Since when the attempt that made the call is alone; without meaning where it is not.
+    pub alone_since: Time,
+    /// What the caller wants done: the same whoever asks again.
+    pub operation: Key,
+    /// The next call of the same parent, [`Id::NONE`] for the last.
+    pub sibling: Id,
+    /// Number of the user request it is for.
+    pub request: u64,
 }
+
+const _: () = assert!(std::mem::offset_of!(Call, alone_since) <= 64, "two cache lines");
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,20 +244,21 @@ impl Default for Call {
     fn default() -> Self {
         Call {
             key: Key::default(),
-            operation: Key::default(),
             parent: Parent::Attempt(Id::NONE),
-            sibling: Id::NONE,
             attempt: Id::NONE,
             deadline: Time::NEVER,
-            alone_since: Time::NEVER,
             retry: RetryState::default(),
             made: 0,
-            edge: EdgeId(0),
             replica: 0,
+            edge: EdgeId(0),
             class: 0,
-            request: 0,
+            alone: false,
             traced: false,
             backing_off: false,
+            alone_since: Time::NEVER,
+            operation: Key::default(),
+            sibling: Id::NONE,
+            request: 0,
         }
     }
 }
