@@ -9,7 +9,7 @@ use crate::measure::AttemptRow;
 use crate::mechanism::budget::Debit;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
-use crate::mechanism::pool::{Acquired, Clock, Pool};
+use crate::mechanism::pool::{Acquired, Clock};
 use crate::mechanism::retry::RetryState;
 
 /// What a call takes from whoever makes it.
@@ -249,17 +249,16 @@ impl Simulation<'_> {
     /// The call makes its next attempt.
     #[inline(never)]
     fn send(&mut self, id: Id) -> Next {
-        let now = self.now;
         let call = &mut self.calls[id];
         call.made += 1;
         let edge = call.edge;
         let run = &mut self.edges[edge.index()];
-        let limit = run.rule.patience.attempt_deadline(now, call.deadline);
+        let limit = run.rule.patience.attempt_deadline(self.now, call.deadline);
         let (attempt, record) = self.attempts.open();
         *record = Attempt {
             key: call.key.child(u64::from(call.made)),
             caller: Caller::Call(id),
-            deadline: Time::NEVER,
+            deadline: run.rule.patience.passed_on(limit),
             alone_since: if call.alone { call.alone_since } else { Time::NEVER },
             arrived: Time::NEVER,
             replica: 0,
@@ -282,19 +281,23 @@ impl Simulation<'_> {
         {
             budget.on_request(bucket);
         }
+        let acquired = match run.rule.pool {
+            None => Acquired::Now,
+            Some(pool) => pool.acquire(&mut run.pools[call.replica as usize], attempt),
+        };
         if self.tells_operations || call.traced {
             self.note_detail(id, attempt);
         }
-        let call = &self.calls[id];
-        let run = &mut self.edges[edge.index()];
-        let Some(pool) = run.rule.pool else { return self.depart_with_clock(attempt, limit) };
-        match pool.acquire(&mut run.pools[call.replica as usize], attempt) {
+        match acquired {
             Acquired::Now => {
-                run.meter.pool.up(self.left);
+                let run = &mut self.edges[edge.index()];
+                if run.rule.pool.is_some() {
+                    run.meter.pool.up(self.left);
+                }
                 self.depart_with_clock(attempt, limit)
             }
             Acquired::Later => {
-                self.wait_for_connection(attempt, edge, pool);
+                self.wait_for_connection(attempt, edge);
                 None
             }
             Acquired::Never => self.fail_to_connect(attempt),
@@ -310,8 +313,10 @@ impl Simulation<'_> {
 
     #[cold]
     #[inline(never)]
-    fn wait_for_connection(&mut self, id: Id, edge: EdgeId, pool: Pool) {
-        self.edges[edge.index()].meter.pool_waiting.up(self.left);
+    fn wait_for_connection(&mut self, id: Id, edge: EdgeId) {
+        let run = &mut self.edges[edge.index()];
+        let Some(pool) = run.rule.pool else { return };
+        run.meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
         if let Some(wait) = pool.wait {
             self.events.push(self.now + wait, Event::PoolWaitEnd(id));
@@ -360,7 +365,6 @@ impl Simulation<'_> {
     /// away at the door is over before: in a storm that is every second one, and needs no event.
     #[inline(always)]
     fn depart_with_clock(&mut self, id: Id, limit: Time) -> Next {
-        self.attempts[id].deadline = limit;
         let next = self.depart(id);
         if self.attempts.lives(id) {
             self.start_clock(id, limit);
@@ -371,16 +375,14 @@ impl Simulation<'_> {
     /// The attempt has what it needs and leaves for its callee.
     #[inline(always)]
     fn depart(&mut self, id: Id) -> Next {
-        let attempt = &mut self.attempts[id];
+        let attempt = &self.attempts[id];
         let edge = &self.edges[attempt.edge.index()];
-        attempt.deadline = edge.rule.patience.passed_on(attempt.deadline);
         let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
         if travel == Span::ZERO {
-            self.deliver(id)
-        } else {
-            self.events.push(self.now + travel, Event::Delivery(id));
-            None
+            return self.reach(id);
         }
+        self.events.push(self.now + travel, Event::Delivery(id));
+        None
     }
 
     /// An attempt that waited for a connection has one; its caller may have left in the same
@@ -391,12 +393,15 @@ impl Simulation<'_> {
             self.free(id);
             return None;
         }
-        let pool = self.edges[attempt.edge.index()].rule.pool;
-        if pool.is_some_and(|pool| pool.clock == Clock::Own) {
-            self.depart_with_clock(id, self.limit_of(id))
-        } else {
-            self.depart(id)
+        let rule = self.edges[attempt.edge.index()].rule;
+        if rule.pool.is_some_and(|pool| pool.clock == Clock::Own) {
+            let limit = self.limit_of(id);
+            self.attempts[id].deadline = rule.patience.passed_on(limit);
+            return self.depart_with_clock(id, limit);
         }
+        let attempt = &mut self.attempts[id];
+        attempt.deadline = rule.patience.passed_on(attempt.deadline);
+        self.depart(id)
     }
 
     /// The acquisition timeout has passed.
@@ -447,24 +452,33 @@ impl Simulation<'_> {
         }
     }
 
-    /// An answer reaches its caller, who may have left. A late answer may still fill the cache.
+    /// An answer reaches its caller, who may have left.
     #[inline(always)]
     pub(super) fn receive(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), answer) = (attempt.caller, attempt.answer?) else { return None };
-        let (edge, awaited) = (attempt.edge, attempt.awaited());
-        self.free(id);
-        if awaited {
+        if attempt.awaited() {
+            let edge = attempt.edge;
+            self.free(id);
             self.release_connection(edge, call);
             return self.conclude(call, answer);
         }
-        if answer == Outcome::Ok
-            && let Some((rule, entries)) = self.edges[edge.index()].cache()
-            && rule.late == Late::Fill
-        {
-            rule.fill(entries, self.details[id.slot as usize].operation, self.now);
-        }
+        self.receive_late(id, answer);
         None
+    }
+
+    /// A late answer may still fill the cache of its caller.
+    #[inline(always)]
+    pub(super) fn receive_late(&mut self, id: Id, answer: Outcome) {
+        if answer == Outcome::Ok && self.tells_operations {
+            let edge = &mut self.edges[self.attempts[id].edge.index()];
+            if let Some((rule, entries)) = edge.cache()
+                && rule.late == Late::Fill
+            {
+                rule.fill(entries, self.details[id.slot as usize].operation, self.now);
+            }
+        }
+        self.free(id);
     }
 
     /// The caller's patience with an attempt ends.

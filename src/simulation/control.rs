@@ -211,8 +211,10 @@ impl Simulation<'_> {
         for tier in self.model.tier_ids() {
             if self.tiers[tier.index()].conditions.outage.is_none() {
                 for held in std::mem::take(&mut self.tiers[tier.index()].held) {
-                    let next = self.enter(held);
-                    self.go_on(next);
+                    if self.attempts.lives(held) {
+                        let next = self.enter(held);
+                        self.go_on(next);
+                    }
                 }
             }
             self.wake(tier);

@@ -13,37 +13,60 @@ use crate::mechanism::work::{Drawn, fails};
 use crate::model::{Op, Program};
 
 impl Simulation<'_> {
-    /// An attempt reaches its callee.
+    /// An attempt reaches its callee, after a way.
     #[inline(always)]
     pub(super) fn deliver(&mut self, id: Id) -> Next {
-        let attempt = self.attempts.get(id)?;
-        self.tiers[attempt.tier.index()].meter.counts.offered += 1;
+        if self.attempts.lives(id) { self.reach(id) } else { None }
+    }
+
+    /// An attempt reaches its callee.
+    #[inline(always)]
+    pub(super) fn reach(&mut self, id: Id) -> Next {
+        let tier = self.attempts[id].tier;
+        self.tiers[tier.index()].meter.counts.offered += 1;
         self.enter(id)
     }
 
     /// An attempt is at the door of its callee: it has just come, or the outage that held it is
-    /// over.
+    /// over. It is served, or joins a queue, or is turned away.
     #[inline(always)]
     pub(super) fn enter(&mut self, id: Id) -> Next {
-        let now = self.now;
-        let attempt = self.attempts.get_mut(id)?;
-        attempt.arrived = now;
+        let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
+        attempt.arrived = self.now;
         if let Some(outage) = tier.conditions.outage {
             return self.meet_outage(id, outage);
         }
-        if let Some(reason) = turned_away(tier, attempt, now) {
+        if let Some(reason) = turned_away(tier, attempt, self.now) {
             return self.refuse(id, reason);
         }
-        let turn = tier.turn;
-        tier.turn += 1;
-        let stations = &tier.stations;
-        let load = |replica: usize| {
-            stations[replica].servers.busy() + stations[replica].waiting.len() as u32
-        };
-        let replicas = tier.replicas as usize;
-        attempt.replica = tier.rule.balance.pick(turn, attempt.key, replicas, load) as u32;
-        self.admit(id)
+        attempt.replica = tier.pick_replica(attempt.key);
+        let (rule, index) = (tier.rule, tier.station(attempt.replica));
+        let station = &mut tier.stations[index as usize];
+        let free =
+            station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
+        if !free && !rule.queue.admits(station.waiting.len()) {
+            return self.refuse(id, Reason::QueueFull);
+        }
+        if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
+            return self.refuse(id, Reason::Left);
+        }
+        tier.meter.counts.admitted += 1;
+        tier.meter.in_flight.up(self.left);
+        if free {
+            take_server(tier, index, attempt, self.left);
+            return self.begin_service(id);
+        }
+        tier.meter.queue.up(self.left);
+        station.waiting.push(id);
+        attempt.state = State::Queued;
+        if rule.drawn == Drawn::AtEnqueue {
+            self.draw_first_work(id);
+        }
+        if let Some(wait) = rule.queue.max_wait {
+            self.events.push(self.now + wait, Event::QueueWaitEnd(id));
+        }
+        None
     }
 
     #[cold]
@@ -61,40 +84,6 @@ impl Simulation<'_> {
                 attempt.state = State::Held;
                 self.tiers[attempt.tier.index()].held.push(id);
             }
-        }
-        None
-    }
-
-    /// Serves the attempt at its replica, or queues it there, or turns it away.
-    #[inline(always)]
-    fn admit(&mut self, id: Id) -> Next {
-        let attempt = &mut self.attempts[id];
-        let tier = &mut self.tiers[attempt.tier.index()];
-        let index = tier.station(attempt.replica);
-        let (rule, station) = (tier.rule, &mut tier.stations[index as usize]);
-        let free =
-            station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
-        if !free && !rule.queue.admits(station.waiting.len()) {
-            return self.refuse(id, Reason::QueueFull);
-        }
-        if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
-            return self.refuse(id, Reason::Left);
-        }
-        tier.meter.counts.admitted += 1;
-        tier.meter.in_flight.up(self.left);
-        if !free {
-            tier.meter.queue.up(self.left);
-            station.waiting.push(id);
-            attempt.state = State::Queued;
-        }
-        if rule.drawn == Drawn::AtEnqueue {
-            self.draw_first_work(id);
-        }
-        if free {
-            return self.start(id);
-        }
-        if let Some(wait) = rule.queue.max_wait {
-            self.events.push(self.now + wait, Event::QueueWaitEnd(id));
         }
         None
     }
@@ -146,33 +135,49 @@ impl Simulation<'_> {
     fn start(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
-        let index = tier.station(attempt.replica);
-        tier.stations[index as usize].servers.take();
-        tier.meter.busy.up(self.left);
         let resumed = attempt.state == State::Resuming;
-        attempt.holds_server = true;
-        attempt.state = State::Running;
-        if resumed {
-            return Some(id);
-        }
+        take_server(tier, tier.station(attempt.replica), attempt, self.left);
+        if resumed { Some(id) } else { self.begin_service(id) }
+    }
+
+    /// The attempt, which has a server, begins its program. One that is a single piece of work runs
+    /// none.
+    #[inline(always)]
+    fn begin_service(&mut self, id: Id) -> Next {
+        let attempt = &mut self.attempts[id];
+        let tier = &mut self.tiers[attempt.tier.index()];
+        tier.meter.wait.add(self.now.since(attempt.arrived));
         if attempt.traced {
             self.details[id.slot as usize].started = self.now;
         }
-        if attempt.service == NO_SERVICE {
-            let (service, under_way) = self.services.open();
-            *under_way = Service::default();
-            attempt.service = service;
-        }
-        tier.meter.wait.add(self.now.since(attempt.arrived));
-        if !tier.leaf[usize::from(attempt.class)] {
+        let class = usize::from(attempt.class);
+        if !tier.leaf[class] {
+            self.make_ready(id);
             return self.proceed(id);
         }
         if too_late(self.now, attempt.deadline, tier.rule.min_remaining) {
             return self.answer(id, Outcome::Refused(Reason::Deadline));
         }
-        let work = &tier.rule.programs[usize::from(attempt.class)].works[0];
-        let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+        let law = &tier.rule.programs[class].works[0];
+        let span = law.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+        let (service, under_way) = self.services.open();
+        under_way.first_call = Id::NONE;
+        attempt.service = service;
         self.work(id, span)
+    }
+
+    /// Opens the service of an attempt, where that has not been done in the queue.
+    fn make_ready(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        if attempt.service != NO_SERVICE {
+            return;
+        }
+        if self.tiers[attempt.tier.index()].rule.drawn == Drawn::AtEnqueue {
+            return self.draw_first_work(id);
+        }
+        let (service, under_way) = self.services.open();
+        *under_way = Service::default();
+        attempt.service = service;
     }
 
     /// Serves those who wait, while there are servers.
@@ -433,12 +438,13 @@ impl Simulation<'_> {
     /// The callee is done with the attempt.
     #[inline(always)]
     fn answer(&mut self, id: Id, outcome: Outcome) -> Next {
-        let attempt = &self.attempts[id];
+        let attempt = &mut self.attempts[id];
         if let Caller::User { source } = attempt.caller {
             self.end_request(id, source, outcome);
             return None;
         }
-        let meter = &mut self.tiers[attempt.tier.index()].meter;
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let meter = &mut tier.meter;
         meter.in_flight.down(self.left);
         if let Outcome::Refused(reason) = outcome {
             meter.counts.refused[reason as usize] += 1;
@@ -450,7 +456,7 @@ impl Simulation<'_> {
             meter.sojourn.add(self.now.since(attempt.arrived));
         }
         if attempt.holds_server {
-            self.release_server(id);
+            self.freed.push(leave_server(tier, attempt, self.left));
         }
         self.reply(id, outcome)
     }
@@ -470,7 +476,8 @@ impl Simulation<'_> {
         attempt.state = State::Returning;
         attempt.answer = Some(outcome);
         if !attempt.awaited() {
-            return self.receive(id);
+            self.receive_late(id, outcome);
+            return None;
         }
         let edge = &self.edges[attempt.edge.index()];
         let network = &edge.rule.network;
@@ -487,15 +494,10 @@ impl Simulation<'_> {
         }
     }
 
-    #[inline(always)]
     fn release_server(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
-        attempt.holds_server = false;
         let tier = &mut self.tiers[attempt.tier.index()];
-        let index = tier.station(attempt.replica);
-        tier.meter.busy.down(self.left);
-        tier.stations[index as usize].servers.release();
-        self.freed.push(StationId { tier: attempt.tier, index });
+        self.freed.push(leave_server(tier, attempt, self.left));
     }
 
     /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
@@ -577,6 +579,25 @@ impl Simulation<'_> {
         }
         self.tiers[tier.index()].down_until = until;
     }
+}
+
+/// Gives the attempt a server of a station.
+#[inline(always)]
+fn take_server(tier: &mut TierRun<'_>, station: u32, attempt: &mut Attempt, left: Span) {
+    tier.stations[station as usize].servers.take();
+    tier.meter.busy.up(left);
+    attempt.holds_server = true;
+    attempt.state = State::Running;
+}
+
+/// Takes the server of an attempt back and says where it is free.
+#[inline(always)]
+fn leave_server(tier: &mut TierRun<'_>, attempt: &mut Attempt, left: Span) -> StationId {
+    let index = tier.station(attempt.replica);
+    tier.stations[index as usize].servers.release();
+    tier.meter.busy.down(left);
+    attempt.holds_server = false;
+    StationId { tier: attempt.tier, index }
 }
 
 /// Why an attempt is not let in, if it is not.

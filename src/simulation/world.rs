@@ -352,6 +352,21 @@ impl<'m> TierRun<'m> {
         replica.min(self.stations.len() as u32 - 1)
     }
 
+    /// The replica for an attempt with this key.
+    #[inline(always)]
+    pub fn pick_replica(&mut self, key: Key) -> u32 {
+        let turn = self.turn;
+        self.turn += 1;
+        if self.replicas == 1 {
+            return 0;
+        }
+        let load = |replica: usize| {
+            let station = &self.stations[replica];
+            station.servers.busy() + station.waiting.len() as u32
+        };
+        self.rule.balance.pick(turn, key, self.replicas as usize, load) as u32
+    }
+
     /// How many wait for service.
     pub fn waiting(&self) -> usize {
         self.stations.iter().map(|station| station.waiting.len()).sum()
