@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use metastable::kernel::{EventList, Span, Time};
+use metastable::kernel::{EventList, Lane, Span, Time};
 
 const TABLE: usize = 1 << 16;
 
@@ -67,6 +67,7 @@ impl Hold {
 #[derive(Clone)]
 struct Timers {
     list: EventList<Payload>,
+    lane: Lane,
     works: Spans,
     /// Number of the present request of each client: events of another are stale.
     requests: Vec<u32>,
@@ -77,12 +78,14 @@ impl Timers {
     const TIMER: u32 = 1;
 
     fn warm(clients: u32) -> Self {
+        let mut list = EventList::new();
+        let lane = list.lane(Self::TIMEOUT).expect("the first lane");
         let mut timers = Timers {
-            list: EventList::new(),
+            list,
+            lane,
             works: Spans::exponential(1.0 / 20f64.ln()),
             requests: vec![0; clients as usize],
         };
-        timers.list.open_lane(Self::TIMEOUT);
         (0..clients).for_each(|client| timers.ask(Time::ZERO, client));
         (0..12 * clients).for_each(|_| timers.step());
         timers
@@ -92,7 +95,8 @@ impl Timers {
         let request = &mut self.requests[client as usize];
         *request += 1;
         let work = self.works.draw();
-        self.list.push_after(now, Self::TIMEOUT, (client, *request, Self::TIMER));
+        let timer = (client, *request, Self::TIMER);
+        self.list.push_in(self.lane, now, timer);
         self.list.push(now + work, (client, *request, 0));
     }
 

@@ -52,8 +52,8 @@ impl<T> Slab<T> {
         Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new() }
     }
 
-    /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares the
-    /// writing of what is not needed from the start. Panics past four thousand million living
+    /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
+    /// the writing of what is not needed from the start. Panics past four thousand million living
     /// records.
     #[inline(always)]
     pub fn open(&mut self) -> (Id, &mut T)

@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn own_and_added_failures_are_independent() {
-        let fails = (0..100_000).filter(|&i| fails(Key::root(9).child(i), failing_share(0.5, 0.2))).count() as f64;
+        let fails = (0..100_000)
+            .filter(|&i| fails(Key::root(9).child(i), failing_share(0.5, 0.2)))
+            .count() as f64;
         assert!((fails / 1e5 - 0.6).abs() < 0.007, "{fails}");
     }
 }

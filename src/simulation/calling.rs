@@ -1,11 +1,10 @@
 //! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
 
-use super::{Next, Simulation};
 use super::event::Event;
-use super::world::{Attempt, Blame, Call, Caller, Detail, NO_SERVICE, Parent, Service, State};
-use crate::document::{EdgeId, TierId};
+use super::world::{Attempt, Blame, Call, Caller, Detail, NO_SERVICE, Parent, State};
+use super::{Next, Simulation};
+use crate::document::EdgeId;
 use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
-use crate::measure::AttemptRow;
 use crate::mechanism::budget::Debit;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -13,22 +12,22 @@ use crate::mechanism::pool::{Acquired, Clock};
 use crate::mechanism::retry::RetryState;
 
 /// What a call takes from whoever makes it.
-struct Party {
-    key: Key,
-    operation: Key,
-    parent: Parent,
-    sibling: Id,
-    deadline: Time,
-    alone_since: Time,
-    replica: u32,
-    class: u16,
-    request: u64,
-    traced: bool,
+pub struct Party {
+    pub key: Key,
+    pub operation: Key,
+    pub parent: Parent,
+    pub sibling: Id,
+    pub deadline: Time,
+    pub alone_since: Time,
+    pub replica: u32,
+    pub class: u16,
+    pub request: u64,
+    pub traced: bool,
 }
 
 /// What has become of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Placed {
+pub enum Placed {
     /// The cache had the answer: there is no call.
     Hit,
     /// It is made.
@@ -36,119 +35,6 @@ enum Placed {
 }
 
 impl Simulation<'_> {
-    /// A user wants something.
-    #[inline(always)]
-    pub(super) fn begin_request(
-        &mut self,
-        source: u16,
-        tier: TierId,
-        client: u32,
-        key: Key,
-        number: u64,
-    ) -> Next {
-        let run = &mut self.tiers[tier.index()];
-        let class = match &run.rule.mix[..] {
-            [(_, only)] => *only,
-            mix => {
-                let u = key.unit(Purpose::Class);
-                let chosen = mix.iter().find(|(up_to, _)| u < *up_to).or(mix.last());
-                chosen.map_or(0, |(_, class)| *class)
-            }
-        };
-        self.record.totals.requests += 1;
-        run.meter.counts.demand += 1;
-        run.meter.counts.offered += 1;
-        run.meter.counts.admitted += 1;
-        run.meter.in_flight.up(self.left);
-        let direct = run.direct[usize::from(class)];
-        let traced = key.chance(Purpose::Trace, self.trace.share);
-        let request = u64::from(source) << 48 | number;
-        if let Some(edge) = direct {
-            let user = Party {
-                key,
-                operation: key,
-                parent: Parent::User { began: self.now },
-                sibling: Id::NONE,
-                deadline: Time::NEVER,
-                alone_since: Time::NEVER,
-                replica: client,
-                class,
-                request,
-                traced,
-            };
-            if self.place_call(edge, 0, user) == Placed::Hit {
-                self.note_end(tier, self.now, Outcome::Ok, false);
-            }
-            return None;
-        }
-        let (service, under_way) = self.services.open();
-        *under_way = Service::default();
-        let (id, attempt) = self.attempts.open();
-        *attempt = Attempt {
-            key,
-            caller: Caller::User { source },
-            arrived: self.now,
-            replica: client,
-            service,
-            tier,
-            class,
-            traced,
-            ..Attempt::default()
-        };
-        if self.details_wanted(traced) {
-            *self.detail(id) = Detail { operation: key, request, ..Detail::default() };
-        }
-        Some(id)
-    }
-
-    /// Whether somebody will ask for the [`Detail`] of an attempt.
-    #[inline(always)]
-    pub(super) fn details_wanted(&self, traced: bool) -> bool {
-        traced || self.tells_operations
-    }
-
-    /// The detail of an attempt.
-    pub(super) fn detail(&mut self, id: Id) -> &mut Detail {
-        let slot = id.slot as usize;
-        if slot >= self.details.len() {
-            self.details.resize(slot + 1, Detail::default());
-        }
-        &mut self.details[slot]
-    }
-
-    /// A user request with an attempt of its own has come to its end.
-    #[inline(always)]
-    pub(super) fn end_request(&mut self, id: Id, source: u16, outcome: Outcome) {
-        let request = &self.attempts[id];
-        let (key, client) = (request.key, request.replica);
-        let turned_away = request.failed == Some(Blame::Admission);
-        self.note_end(request.tier, request.arrived, outcome, turned_away);
-        self.free(id);
-        let source_rule = &self.sources[usize::from(source)].source;
-        if source_rule.loop_clients() > 0
-            && let Some(time) = source_rule.think(self.now, key.child(0))
-        {
-            self.events.push(time, Event::Ask { source, client });
-        }
-    }
-
-    /// Counts the end of a user request that began at `began`.
-    #[inline(always)]
-    fn note_end(&mut self, tier: TierId, began: Time, outcome: Outcome, turned_away: bool) {
-        let meter = &mut self.tiers[tier.index()].meter;
-        meter.in_flight.down(self.left);
-        meter.sojourn.add(self.now.since(began));
-        meter.counts.finished += 1;
-        if outcome == Outcome::Ok {
-            meter.counts.good += 1;
-            self.record.totals.answered += 1;
-        } else {
-            meter.counts.failed += 1;
-            meter.counts.turned_away += u64::from(turned_away);
-            self.record.totals.failed += 1;
-        }
-    }
-
     /// `parent` calls along `edge`. The call may end at once: then `parent` waits for one less.
     #[inline(always)]
     pub(super) fn begin_call(&mut self, parent: Id, edge: EdgeId, step: u64) {
@@ -174,7 +60,7 @@ impl Simulation<'_> {
 
     /// Makes a call along `edge`, unless the cache has the answer at once.
     #[inline(always)]
-    fn place_call(&mut self, edge: EdgeId, step: u64, caller: Party) -> Placed {
+    pub(super) fn place_call(&mut self, edge: EdgeId, step: u64, caller: Party) -> Placed {
         let run = &mut self.edges[edge.index()];
         let rule = run.rule;
         let place = step << 16 | u64::from(edge.0);
@@ -304,13 +190,6 @@ impl Simulation<'_> {
         }
     }
 
-    fn note_detail(&mut self, call: Id, attempt: Id) {
-        let call = &self.calls[call];
-        let (operation, request, number) = (call.operation, call.request, call.made);
-        let (sent, started) = (self.now, Time::NEVER);
-        *self.detail(attempt) = Detail { operation, request, sent, started, number };
-    }
-
     #[cold]
     #[inline(never)]
     fn wait_for_connection(&mut self, id: Id, edge: EdgeId) {
@@ -413,7 +292,7 @@ impl Simulation<'_> {
 
     #[cold]
     #[inline(never)]
-    fn leave_pool_queue(&mut self, id: Id) {
+    pub(super) fn leave_pool_queue(&mut self, id: Id) {
         let Caller::Call(call) = self.attempts[id].caller else { return };
         let call = &self.calls[call];
         let edge = &mut self.edges[call.edge.index()];
@@ -437,7 +316,7 @@ impl Simulation<'_> {
     /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
     /// its own, so that no chain of answers and departures can grow with the length of the queue.
     #[inline(always)]
-    fn release_connection(&mut self, edge: EdgeId, call: Id) {
+    pub(super) fn release_connection(&mut self, edge: EdgeId, call: Id) {
         let edge = &mut self.edges[edge.index()];
         if edge.rule.pool.is_none() {
             return;
@@ -497,46 +376,9 @@ impl Simulation<'_> {
         self.conclude(call, Outcome::TimedOut)
     }
 
-    /// Nobody waits for this attempt any more; what happens to it is up to where it is.
-    #[inline(always)]
-    pub(super) fn caller_leaves(&mut self, id: Id) {
-        let attempt = &mut self.attempts[id];
-        attempt.left = true;
-        match attempt.state {
-            State::PoolWaiting => {
-                self.leave_pool_queue(id);
-                self.free(id);
-            }
-            State::Lost => self.free(id),
-            State::Travelling | State::Held | State::Returning => self.leave_alone(id),
-            State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
-                self.leave_alone(id);
-                self.callee_learns(id);
-            }
-        }
-    }
-
-    /// From now on all that is done for this attempt, by itself and by those it calls, is wasted.
-    fn leave_alone(&mut self, id: Id) {
-        let attempt = &mut self.attempts[id];
-        attempt.alone_since = self.now;
-        if attempt.service == NO_SERVICE {
-            return;
-        }
-        let mut next = self.services[attempt.service].first_call;
-        while let Some(call) = self.calls.get_mut(next) {
-            (call.alone, call.alone_since) = (true, self.now);
-            next = call.sibling;
-            let under_way = call.attempt;
-            if self.attempts.lives(under_way) {
-                self.leave_alone(under_way);
-            }
-        }
-    }
-
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
     #[inline(always)]
-    fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
+    pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &mut self.calls[id];
         call.attempt = Id::NONE;
         let edge = &mut self.edges[call.edge.index()];
@@ -663,33 +505,6 @@ impl Simulation<'_> {
         None
     }
 
-    /// The attempt that made these calls is gone: nobody waits for them.
-    pub(super) fn abandon_calls(&mut self, parent: Id) {
-        let service = self.attempts[parent].service;
-        if service == NO_SERVICE {
-            return;
-        }
-        let mut next = std::mem::take(&mut self.services[service].first_call);
-        while let Some(call) = self.calls.get(next) {
-            let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
-            let meter = &mut self.edges[edge.index()].meter;
-            if call.backing_off {
-                meter.backoff.down(self.left);
-            }
-            if let Some(under_way) = self.attempts.get(attempt) {
-                let connected = under_way.state != State::PoolWaiting;
-                meter.counts.timed_out += 1;
-                self.tiers[under_way.tier.index()].meter.counts.timed_out += u64::from(connected);
-                self.caller_leaves(attempt);
-                if connected {
-                    self.release_connection(edge, next);
-                }
-            }
-            self.calls.remove(next);
-            next = sibling;
-        }
-    }
-
     /// Frees an attempt whose story is over.
     #[inline(always)]
     pub(super) fn free(&mut self, id: Id) {
@@ -701,29 +516,6 @@ impl Simulation<'_> {
             self.services.close(service);
         }
         self.attempts.remove(id);
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn note_in_trace(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        let Caller::Call(_) = attempt.caller else { return };
-        if !attempt.traced {
-            return;
-        }
-        let detail = &self.details[id.slot as usize];
-        self.trace.rows.push(AttemptRow {
-            request: detail.request,
-            edge: attempt.edge,
-            tier: attempt.tier,
-            attempt: detail.number,
-            sent: detail.sent,
-            arrived: attempt.arrived,
-            started: detail.started,
-            ended: self.now,
-            outcome: attempt.outcome(),
-            awaited: attempt.awaited(),
-        });
     }
 }
 

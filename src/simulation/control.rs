@@ -3,7 +3,7 @@
 
 use super::Simulation;
 use super::event::Event;
-use super::world::{Station, StationId};
+use super::world::{Station, StationId, TierRun};
 use crate::document::TierId;
 use crate::kernel::Time;
 use crate::measure::{LogEntry, Window};
@@ -20,12 +20,54 @@ use crate::mechanism::work::failing_share;
 pub struct Operator<'m> {
     playbook: &'m [Step],
     progress: Progress,
+    /// What there was to see at the end of each window: another operator may be asked what he would
+    /// have done.
+    seen: Vec<Sight>,
+}
+
+/// What the operator sees at the end of a window, of the whole and of each tier.
+#[derive(Clone, Debug)]
+struct Sight {
+    signals: Signals,
+    waiting: Vec<usize>,
+    limited: Vec<bool>,
+}
+
+/// A playbook cannot branch off here: it, or that of the run so far, has already acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operator has acted at {at}, before the branch")]
+pub struct TooLate {
+    /// When the first step was taken, or would have been.
+    pub at: Time,
 }
 
 impl<'m> Operator<'m> {
     /// At the first step of a playbook.
     pub fn at_work(playbook: &'m [Step]) -> Self {
-        Operator { playbook, progress: Progress::default() }
+        Operator { playbook, progress: Progress::default(), seen: Vec::new() }
+    }
+
+    /// Another operator, who has seen all that this one has.
+    ///
+    /// # Errors
+    /// One of the two has acted before now, or would have.
+    pub fn relieved_by(&self, playbook: &'m [Step]) -> Result<Self, TooLate> {
+        self.watch_with(self.playbook)?;
+        let progress = self.watch_with(playbook)?;
+        Ok(Operator { playbook, progress, seen: self.seen.clone() })
+    }
+
+    /// How far one with this playbook would have come by looking on.
+    fn watch_with(&self, playbook: &[Step]) -> Result<Progress, TooLate> {
+        let mut progress = Progress::default();
+        for sight in &self.seen {
+            let waiting = |tier: TierId| sight.waiting[tier.index()];
+            let limited = |tier: TierId| sight.limited[tier.index()];
+            if progress.due(playbook, &sight.signals, waiting, limited).is_some() {
+                return Err(TooLate { at: sight.signals.now });
+            }
+        }
+        Ok(progress)
     }
 }
 
@@ -57,10 +99,10 @@ impl Simulation<'_> {
     fn note_levels(&mut self) {
         for tier in &mut self.tiers {
             let mut limits = tier.stations.iter().map(|station| station.servers.limit());
-            tier.meter.counts.servers =
-                tier.rule.concurrency.and_then(|_| {
-                    limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?)))
-                });
+            tier.meter.counts.servers = tier
+                .rule
+                .concurrency
+                .and_then(|_| limits.try_fold(0u32, |all, limit| Some(all.saturating_add(limit?))));
             tier.meter.counts.limit = tier.limiter.map(|limiter| limiter.rate());
         }
         for edge in &mut self.edges {
@@ -85,11 +127,16 @@ impl Simulation<'_> {
     }
 
     fn operate(&mut self, signals: &Signals) {
+        self.operator.seen.push(Sight {
+            signals: *signals,
+            waiting: self.tiers.iter().map(TierRun::waiting).collect(),
+            limited: self.tiers.iter().map(|tier| tier.limiter.is_some()).collect(),
+        });
         loop {
             let tiers = &self.tiers;
             let waiting = |tier: TierId| tiers[tier.index()].waiting();
             let limited = |tier: TierId| tiers[tier.index()].limiter.is_some();
-            let Operator { playbook, progress } = &mut self.operator;
+            let Operator { playbook, progress, .. } = &mut self.operator;
             let Some(step) = progress.due(playbook, signals, waiting, limited) else { return };
             for action in &step.actions {
                 self.log(action.describe(&self.model.names), true);

@@ -1,14 +1,20 @@
 //! The simulation: the loop, and the one world that changes.
 //!
-//! Read `event` (what can happen), then this file (the loop), then `calling` (a call from its first
-//! attempt to its end, the caller's side), `serving` (an attempt from delivery to answer, the
-//! callee's side), `control` (windows, triggers, operator). These say *what happens*; how much and
-//! whether is decided by mechanisms.
+//! Read `event` (what can happen), then this file (the loop), then `user` (a request), `calling` (a
+//! call from its first attempt to its end, the caller's side), `serving` (an attempt from delivery
+//! to answer, the callee's side), `leaving` (who leaves before the end), `control` (windows,
+//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
+//!
+//! Small steps that every attempt takes are always inlined: together they are the hot path, and a
+//! call costs as much as such a step. What seldom happens is kept out of it.
 
 mod calling;
 mod control;
 mod event;
+mod leaving;
 mod serving;
+mod trace;
+mod user;
 mod world;
 
 use std::mem;
@@ -19,11 +25,14 @@ use crate::kernel::{Arena, Distribution, EventList, Id, Key, Lane, Purpose, Slab
 use crate::measure::{AttemptRow, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState};
 use crate::mechanism::conditions::Conditions;
+use crate::mechanism::playbook::Step;
 use crate::mechanism::trigger::Lever;
 use crate::model::{Model, Op, Program, Tier};
 
 use control::Operator;
+pub use control::TooLate;
 use event::Event;
+use trace::Trace;
 use world::{Attempt, Call, Caller, Detail, EdgeRun, Parent};
 use world::{Service, SourceRun, StationId, TierRun};
 
@@ -79,13 +88,6 @@ impl Room {
         self.calls.clear();
         self.services.clear();
     }
-}
-
-/// Attempts that go into the trace, until someone takes them.
-#[derive(Clone, Debug)]
-struct Trace {
-    share: f64,
-    rows: Vec<AttemptRow>,
 }
 
 /// The attempt that goes on with its program after what has just happened, if one does: what it
@@ -180,6 +182,17 @@ impl<'m> Simulation<'m> {
         simulation.build_sources();
         simulation.plan_triggers();
         simulation
+    }
+
+    /// This run, as far as it has come, under another playbook: it goes on exactly like a run of
+    /// the same model with that playbook from the start. Many playbooks so share the way up to the
+    /// point where they begin to differ.
+    ///
+    /// # Errors
+    /// The playbook of either would have acted before now.
+    pub fn branch(&self, playbook: &'m [Step]) -> Result<Self, TooLate> {
+        let operator = self.operator.relieved_by(playbook)?;
+        Ok(Simulation { operator, ..self.clone() })
     }
 
     /// Runs to the end and gives the record. After that only [`Self::restart`] makes sense.
@@ -396,7 +409,8 @@ impl<'m> Simulation<'m> {
 /// step, no chance of failing of its own, and nothing that can stop it on the way.
 fn direct_calls(model: &Model, tier: &Tier) -> Vec<Option<EdgeId>> {
     let levers = model.triggers.iter().map(|trigger| &trigger.lever);
-    let disturbed = levers.into_iter().any(|lever| matches!(lever, Lever::Fail(_) | Lever::Pause(_)));
+    let disturbed =
+        levers.into_iter().any(|lever| matches!(lever, Lever::Fail(_) | Lever::Pause(_)));
     let open = tier.arrivals.as_ref().is_some_and(Arrivals::is_open);
     let plain = open && !disturbed && tier.errors == 0.0 && tier.write.is_none();
     let direct = |program: &Program| match program.ops[..] {

@@ -1,10 +1,9 @@
 //! The callee's side: an attempt from its delivery to its answer.
 
-use super::{Next, Simulation};
 use super::event::Event;
 use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun};
-use crate::document::TierId;
-use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
+use super::{Next, Simulation};
+use crate::kernel::{Id, Key, Purpose, Span, Time};
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -43,8 +42,7 @@ impl Simulation<'_> {
         attempt.replica = tier.pick_replica(attempt.key);
         let (rule, index) = (tier.rule, tier.station(attempt.replica));
         let station = &mut tier.stations[index as usize];
-        let free =
-            station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
+        let free = station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
         if !free && !rule.queue.admits(station.waiting.len()) {
             return self.refuse(id, Reason::QueueFull);
         }
@@ -117,7 +115,7 @@ impl Simulation<'_> {
     }
 
     /// The attempt leaves the middle of its queue.
-    fn leave_queue(&mut self, id: Id) {
+    pub(super) fn leave_queue(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Running;
         let tier = &mut self.tiers[attempt.tier.index()];
@@ -310,11 +308,7 @@ impl Simulation<'_> {
         let tier = &mut self.tiers[attempt.tier.index()];
         let slow = tier.conditions.slow;
         if let Some(write) = &tier.rule.write
-            && write.stored(
-                &mut tier.ledger,
-                self.details[id.slot as usize].operation,
-                self.now,
-            )
+            && write.stored(&mut tier.ledger, self.details[id.slot as usize].operation, self.now)
         {
             let mut stream = attempt.key.stream(Purpose::Lookup);
             return write.lookup.sample(&mut stream).scaled(slow);
@@ -349,7 +343,8 @@ impl Simulation<'_> {
     /// A piece of work is done, unless a pause has put it off.
     #[inline(always)]
     pub(super) fn end_work(&mut self, id: Id) -> Next {
-        let attempt = self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
+        let attempt =
+            self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
         let service = &mut self.services[attempt.service];
         if tier.paused > service.pauses {
@@ -426,7 +421,8 @@ impl Simulation<'_> {
             return self.answer(id, Outcome::Failed);
         }
         if let Some(write) = &tier.rule.write {
-            match write.commit(&mut tier.ledger, self.details[id.slot as usize].operation, self.now) {
+            match write.commit(&mut tier.ledger, self.details[id.slot as usize].operation, self.now)
+            {
                 Effect::First => tier.meter.counts.effects += 1,
                 Effect::Duplicate => tier.meter.counts.duplicates += 1,
                 Effect::Stored => {}
@@ -494,90 +490,10 @@ impl Simulation<'_> {
         }
     }
 
-    fn release_server(&mut self, id: Id) {
+    pub(super) fn release_server(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         self.freed.push(leave_server(tier, attempt, self.left));
-    }
-
-    /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
-    pub(super) fn callee_learns(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        if self.tiers[attempt.tier.index()].rule.abandoned != Abandoned::Interrupt {
-            return;
-        }
-        if matches!(attempt.state, State::Queued | State::Resuming) {
-            self.leave_queue(id);
-        } else {
-            self.stop(id);
-        }
-        let next = self.refuse(id, Reason::Left);
-        debug_assert_eq!(next, None, "nobody waits for this answer");
-    }
-
-    /// Stops an attempt in service: its server is free, its calls are abandoned.
-    #[cold]
-    #[inline(never)]
-    fn stop(&mut self, id: Id) {
-        self.abandon_calls(id);
-        let attempt = &self.attempts[id];
-        let tier = &mut self.tiers[attempt.tier.index()];
-        if attempt.state == State::Working {
-            note_work(tier, attempt.alone_since, &self.services[attempt.service], self.now);
-        }
-        tier.meter.in_flight.down(self.left);
-        if attempt.holds_server {
-            self.release_server(id);
-        }
-    }
-
-    /// Drops all that wait at a tier.
-    pub(super) fn drop_queue(&mut self, tier: TierId) {
-        for index in 0..self.tiers[tier.index()].stations.len() {
-            for id in self.drain(tier, index) {
-                self.tiers[tier.index()].meter.queue.down(self.left);
-                self.abandon_calls(id);
-                self.tiers[tier.index()].meter.in_flight.down(self.left);
-                self.drop_attempt(id);
-            }
-        }
-    }
-
-    /// An attempt is turned away by the operator, and whoever waits for it goes on at once.
-    #[cold]
-    #[inline(never)]
-    fn drop_attempt(&mut self, id: Id) {
-        let next = self.refuse(id, Reason::Dropped);
-        self.go_on(next);
-    }
-
-    fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
-        let attempts = &self.attempts;
-        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-        self.tiers[tier.index()].stations[station].waiting.drain(waits)
-    }
-
-    /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
-    /// `until`.
-    pub(super) fn restart_tier(&mut self, tier: TierId, until: Time) {
-        self.drop_queue(tier);
-        for id in in_service(&self.attempts, tier) {
-            if self.attempts.get(id).is_some_and(|attempt| at_work(attempt, tier)) {
-                self.stop(id);
-                self.drop_attempt(id);
-            }
-        }
-        for id in std::mem::take(&mut self.tiers[tier.index()].held) {
-            self.drop_attempt(id);
-        }
-        for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
-            if let Some((rule, entries)) = edge.cache()
-                && rule.in_process
-            {
-                entries.flush();
-            }
-        }
-        self.tiers[tier.index()].down_until = until;
     }
 }
 
@@ -627,19 +543,10 @@ fn chosen(program: &Program, (first, count): (u16, u16), key: Key, step: u16) ->
 /// Counts the work that ends now: its length, without pauses on the way. What was done after
 /// somebody up the chain had left is wasted.
 #[inline]
-fn note_work(tier: &mut TierRun<'_>, alone_since: Time, service: &Service, now: Time) {
+pub(super) fn note_work(tier: &mut TierRun<'_>, alone_since: Time, service: &Service, now: Time) {
     let began = service.work_began;
     let worked = now.since(began).min(service.work);
     let counts = &mut tier.meter.counts;
     counts.worked_ns += worked.nanos();
     counts.wasted_ns += began.max(alone_since).until(now).min(worked).nanos();
-}
-
-fn at_work(attempt: &Attempt, tier: TierId) -> bool {
-    attempt.tier == tier
-        && matches!(attempt.state, State::Working | State::Calling | State::Running)
-}
-
-fn in_service(attempts: &Slab<Attempt>, tier: TierId) -> Vec<Id> {
-    attempts.iter().filter(|(_, attempt)| at_work(attempt, tier)).map(|(id, _)| id).collect()
 }

@@ -373,8 +373,8 @@ impl<'m> TierRun<'m> {
     }
 }
 
-/// Whether an attempt at this tier is one piece of work, of a length drawn at its start, and nothing
-/// else.
+/// Whether an attempt at this tier is one piece of work, of a length drawn at its start, and
+/// nothing else.
 fn is_leaf(rule: &Tier, program: &Program) -> bool {
     let plain = rule.write.is_none() && rule.drawn == Drawn::AtStart;
     plain && program.ops == [Op::Work(0), Op::End]

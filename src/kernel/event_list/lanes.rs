@@ -63,10 +63,7 @@ impl<E: Copy> Lanes<E> {
     #[inline]
     pub fn push(&mut self, lane: usize, entry: Entry<E>) {
         let queue = &mut self.queues[lane];
-        debug_assert!(
-            queue.back().is_none_or(|last| last.key() < entry.key()),
-            "lane in disorder"
-        );
+        debug_assert!(queue.back().is_none_or(|last| last.key() < entry.key()), "lane in disorder");
         queue.push_back(entry);
         if self.heads[lane] == EMPTY {
             self.heads[lane] = entry.key();

@@ -1,0 +1,165 @@
+//! Those who leave before the end: callers whose patience is over, and attempts that are stopped in
+//! service, dropped from a queue, or lost in a restart.
+
+use super::Simulation;
+use super::serving::note_work;
+use super::world::{Attempt, NO_SERVICE, State};
+use crate::document::TierId;
+use crate::kernel::{Id, Slab, Time};
+use crate::mechanism::outcome::Reason;
+use crate::mechanism::timeout::Abandoned;
+
+impl Simulation<'_> {
+    /// Nobody waits for this attempt any more; what happens to it is up to where it is.
+    #[inline(always)]
+    pub(super) fn caller_leaves(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        attempt.left = true;
+        match attempt.state {
+            State::PoolWaiting => {
+                self.leave_pool_queue(id);
+                self.free(id);
+            }
+            State::Lost => self.free(id),
+            State::Travelling | State::Held | State::Returning => self.leave_alone(id),
+            State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
+                self.leave_alone(id);
+                self.callee_learns(id);
+            }
+        }
+    }
+
+    /// From now on all that is done for this attempt, by itself and by those it calls, is wasted.
+    pub(super) fn leave_alone(&mut self, id: Id) {
+        let attempt = &mut self.attempts[id];
+        attempt.alone_since = self.now;
+        if attempt.service == NO_SERVICE {
+            return;
+        }
+        let mut next = self.services[attempt.service].first_call;
+        while let Some(call) = self.calls.get_mut(next) {
+            (call.alone, call.alone_since) = (true, self.now);
+            next = call.sibling;
+            let under_way = call.attempt;
+            if self.attempts.lives(under_way) {
+                self.leave_alone(under_way);
+            }
+        }
+    }
+
+    /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
+    pub(super) fn callee_learns(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        if self.tiers[attempt.tier.index()].rule.abandoned != Abandoned::Interrupt {
+            return;
+        }
+        if matches!(attempt.state, State::Queued | State::Resuming) {
+            self.leave_queue(id);
+        } else {
+            self.stop(id);
+        }
+        let next = self.refuse(id, Reason::Left);
+        debug_assert_eq!(next, None, "nobody waits for this answer");
+    }
+
+    /// Stops an attempt in service: its server is free, its calls are abandoned.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop(&mut self, id: Id) {
+        self.abandon_calls(id);
+        let attempt = &self.attempts[id];
+        let tier = &mut self.tiers[attempt.tier.index()];
+        if attempt.state == State::Working {
+            note_work(tier, attempt.alone_since, &self.services[attempt.service], self.now);
+        }
+        tier.meter.in_flight.down(self.left);
+        if attempt.holds_server {
+            self.release_server(id);
+        }
+    }
+
+    /// The attempt that made these calls is gone: nobody waits for them.
+    pub(super) fn abandon_calls(&mut self, parent: Id) {
+        let service = self.attempts[parent].service;
+        if service == NO_SERVICE {
+            return;
+        }
+        let mut next = std::mem::take(&mut self.services[service].first_call);
+        while let Some(call) = self.calls.get(next) {
+            let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
+            let meter = &mut self.edges[edge.index()].meter;
+            if call.backing_off {
+                meter.backoff.down(self.left);
+            }
+            if let Some(under_way) = self.attempts.get(attempt) {
+                let connected = under_way.state != State::PoolWaiting;
+                meter.counts.timed_out += 1;
+                self.tiers[under_way.tier.index()].meter.counts.timed_out += u64::from(connected);
+                self.caller_leaves(attempt);
+                if connected {
+                    self.release_connection(edge, next);
+                }
+            }
+            self.calls.remove(next);
+            next = sibling;
+        }
+    }
+
+    /// Drops all that wait at a tier.
+    pub(super) fn drop_queue(&mut self, tier: TierId) {
+        for index in 0..self.tiers[tier.index()].stations.len() {
+            for id in self.drain(tier, index) {
+                self.tiers[tier.index()].meter.queue.down(self.left);
+                self.abandon_calls(id);
+                self.tiers[tier.index()].meter.in_flight.down(self.left);
+                self.drop_attempt(id);
+            }
+        }
+    }
+
+    /// An attempt is turned away by the operator, and whoever waits for it goes on at once.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drop_attempt(&mut self, id: Id) {
+        let next = self.refuse(id, Reason::Dropped);
+        self.go_on(next);
+    }
+
+    pub(super) fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
+        let attempts = &self.attempts;
+        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+        self.tiers[tier.index()].stations[station].waiting.drain(waits)
+    }
+
+    /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
+    /// `until`.
+    pub(super) fn restart_tier(&mut self, tier: TierId, until: Time) {
+        self.drop_queue(tier);
+        for id in in_service(&self.attempts, tier) {
+            if self.attempts.get(id).is_some_and(|attempt| at_work(attempt, tier)) {
+                self.stop(id);
+                self.drop_attempt(id);
+            }
+        }
+        for id in std::mem::take(&mut self.tiers[tier.index()].held) {
+            self.drop_attempt(id);
+        }
+        for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
+            if let Some((rule, entries)) = edge.cache()
+                && rule.in_process
+            {
+                entries.flush();
+            }
+        }
+        self.tiers[tier.index()].down_until = until;
+    }
+}
+
+fn at_work(attempt: &Attempt, tier: TierId) -> bool {
+    attempt.tier == tier
+        && matches!(attempt.state, State::Working | State::Calling | State::Running)
+}
+
+fn in_service(attempts: &Slab<Attempt>, tier: TierId) -> Vec<Id> {
+    attempts.iter().filter(|(_, attempt)| at_work(attempt, tier)).map(|(id, _)| id).collect()
+}

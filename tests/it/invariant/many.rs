@@ -1,0 +1,88 @@
+//! One run in many: runs in used room, and branches of a common past.
+
+use std::fmt::Debug;
+
+use metastable::kernel::{Span, Time};
+use metastable::model::Model;
+use metastable::simulation::{Simulation, TooLate};
+use proptest::prelude::*;
+
+use super::model;
+use super::random_model::random_model;
+
+const STORM: &str = r#"
+    run = { duration = "4m" }
+    [tier.client]
+    arrivals.poisson = "60/s"
+    [tier.client.call.api]
+    timeout  = "1s"
+    attempts = 3
+    [tier.api]
+    concurrency      = 1
+    work.exponential = "10ms"
+    queue.fifo       = { capacity = 500 }
+    [[trigger]]
+    at     = "1m"
+    lasts  = "30s"
+    demand = { client = 3 }
+"#;
+
+const END_OF_TRIGGER: Time = Time::from_nanos(90_000_000_000);
+
+/// The storm with an operator who does this when that.
+fn rescued(when: &str, action: &str) -> Model {
+    model(&format!("{STORM}\n[[playbook]]\nwhen = {when}\n{action}\n"))
+}
+
+fn said(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
+
+#[test]
+fn a_branch_is_bit_equal_to_the_run_from_the_start() {
+    let trunk_model = model(STORM);
+    let mut trunk = Simulation::new(&trunk_model, 1, 0.0);
+    trunk.run_to(END_OF_TRIGGER, &mut ());
+    let playbooks = [
+        rescued("{ after_trigger = \"30s\" }", "retries = \"off\""),
+        rescued("{ goodput = \"< 50%\", for = \"40s\" }", "flush = [\"api\"]"),
+        rescued("{ at = \"2m\" }", "limit = { api = \"50/s\" }"),
+        rescued("{ queue_empty = \"api\", for = \"3m\" }", "add = { api = 1 }"),
+    ];
+    let mut records = Vec::new();
+    for rescued in &playbooks {
+        let branch = trunk.branch(&rescued.playbook).unwrap().run(&mut ());
+        assert_eq!(said(&branch), said(&Simulation::new(rescued, 1, 0.0).run(&mut ())));
+        records.push(said(&branch));
+    }
+    let untouched = said(&trunk.run(&mut ()));
+    assert_eq!(untouched, said(&Simulation::new(&trunk_model, 1, 0.0).run(&mut ())));
+    assert!(records[..3].iter().all(|record| *record != untouched), "the operators did something");
+}
+
+#[test]
+fn a_playbook_that_would_have_acted_before_cannot_branch_off() {
+    let trunk_model = model(STORM);
+    let mut trunk = Simulation::new(&trunk_model, 1, 0.0);
+    trunk.run_to(END_OF_TRIGGER, &mut ());
+    let early = rescued("{ at = \"70s\" }", "retries = \"off\"");
+    let refusal = trunk.branch(&early.playbook).err();
+    assert_eq!(refusal, Some(TooLate { at: Time::ZERO + Span::from_secs(70) }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn a_run_in_used_room_is_a_run_in_new_room(
+        first in random_model(false),
+        second in random_model(false),
+        seed in 0u64..1_000,
+    ) {
+        let (first, second) = (model(&first.text()), model(&second.text()));
+        let mut engine = Simulation::new(&first, seed, 0.0);
+        engine.run(&mut ());
+        engine.restart(&second, seed, 0.0);
+        let reused = engine.run(&mut ());
+        prop_assert_eq!(said(&reused), said(&Simulation::new(&second, seed, 0.0).run(&mut ())));
+    }
+}
