@@ -33,6 +33,12 @@ macro_rules! figures {
             pub const COLUMNS: &[(&'static str, fn(&$name) -> Option<f64>)] =
                 &[$((stringify!($field), |figures| figures.$field),)*];
 
+            /// The figure of a name; `None` too where it has no meaning.
+            pub fn figure(&self, name: &str) -> Option<f64> {
+                let (_, value) = Self::COLUMNS.iter().find(|(column, _)| *column == name)?;
+                value(self)
+            }
+
             /// The figures of counts taken over a frame.
             pub fn of(row: &$row, frame: &Frame) -> Self {
                 $(let $field: fn(&$row, &Frame) -> Option<f64> = $formula;)*

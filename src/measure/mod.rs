@@ -14,6 +14,6 @@ pub mod record;
 pub use figures::{EdgeFigures, Frame, TierFigures};
 pub use gauge::Gauge;
 pub use histogram::{Histogram, Sparse};
-pub use interval::Interval;
+pub use interval::{Estimate, Interval, Share};
 pub use meter::{EdgeMeter, TierMeter};
 pub use record::{AttemptRow, EdgeRow, LogEntry, Record, TierRow, Totals, Window};

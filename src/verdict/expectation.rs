@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use super::phase::Phase;
-use crate::measure::{Record, TierFigures};
+use crate::measure::Record;
 use crate::model::Model;
 
 /// One expectation and what came of it.
@@ -43,8 +43,7 @@ pub fn hold_against(
         let phase = phases.iter().find(|phase| phase.name == range.phase);
         let figures =
             phase.map(|phase| super::evidence::tier_figures(model, record, range.tier, phase));
-        let column = TierFigures::COLUMNS.iter().find(|(name, _)| *name == range.figure);
-        let got = figures.zip(column).and_then(|(figures, (_, value))| value(&figures));
+        let got = figures.and_then(|figures| figures.figure(range.figure));
         let what =
             format!("{}.{}.{}", range.phase, model.names.tier_name(range.tier), range.figure);
         all.push(in_range(what, (range.from, range.to), got));
