@@ -9,9 +9,10 @@
 //!
 //! Each client tier is judged by itself, and the worst ruling is the verdict. `ruling` says what is
 //! healthy and what follows; `cause` names the loop that sustains a bad state; `sentence` says it
-//! all to a manager. Everything here is pure.
+//! all to a manager; `ensemble` judges many seeds together. Everything here is pure.
 
 mod cause;
+mod ensemble;
 mod evidence;
 mod expectation;
 mod phase;
@@ -23,6 +24,7 @@ use crate::kernel::Span;
 use crate::measure::Record;
 use crate::model::Model;
 
+pub use ensemble::{Consensus, Replication};
 pub use evidence::{Evidence, edge_figures, frame, tier_figures};
 pub use expectation::{Expectation, hold_against};
 pub use phase::{Phase, phases};

@@ -80,6 +80,10 @@ struct Measure<'c> {
 }
 
 impl Class {
+    /// All of them, from the best to the worst.
+    pub const ALL: [Class; 4] =
+        [Class::Stable, Class::Undecided, Class::Overloaded, Class::Metastable];
+
     /// As the model file and JSON name it.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,6 +91,16 @@ impl Class {
             Class::Metastable => "metastable",
             Class::Overloaded => "overloaded",
             Class::Undecided => "undecided",
+        }
+    }
+
+    /// As a sentence begins with it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Class::Stable => "Stable",
+            Class::Metastable => "Metastable",
+            Class::Overloaded => "Overloaded",
+            Class::Undecided => "Undecided",
         }
     }
 }

@@ -105,12 +105,12 @@ fn only(share: Option<f64>) -> String {
 }
 
 /// A share with one decimal; answers to earlier requests can make it a little more than all.
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     let share = share.map(|share| share_text((share.min(1.0) * 1000.0).round() / 1000.0));
     share.unwrap_or("none".into())
 }
 
-fn seconds(value: Option<f64>) -> String {
+pub(super) fn seconds(value: Option<f64>) -> String {
     match value {
         Some(value) if value >= 10.0 => format!("{value:.0} s"),
         Some(value) => format!("{value:.2} s"),
