@@ -51,7 +51,7 @@
 //!                 │                                                   ▲
 //! 10   ┌──────────┴──────────────────── cli ──────────────────────────┴──┐ only room that prints
 //!  9   │                              output     text · json · plot · …  │ only one to write files
-//!  8   │                          experiment      twins, threads         │
+//!  8   │                          experiment      twins ensembles sweeps │ starts the threads
 //!  7   │                       verdict            judge a Record         │ pure
 //!  6   │              simulation   loop · event · calling · serving      │ the only mutable world
 //!  5   │         model             Document → Model: names to indices    │ pure

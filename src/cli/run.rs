@@ -69,7 +69,7 @@ impl Run {
     fn simulate(&self, loaded: &Loaded) -> anyhow::Result<Twins> {
         let model = &loaded.model;
         let seed = self.seed.unwrap_or(model.run.seed);
-        let progress = Progress::start(model, self.quiet)?;
+        let progress = Progress::start(std::slice::from_ref(model), 1, self.quiet)?;
         let mut trace = self.open_trace(loaded)?;
         let mut trouble = None;
         let sink = |rows: &[AttemptRow]| {

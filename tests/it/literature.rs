@@ -1,23 +1,14 @@
 //! Published and founding cases: each shipped model runs, and what must come out comes out.
 
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use metastable::experiment::{Onlooker, Twins, run_twins};
+use metastable::experiment::{Twins, run_twins};
 use metastable::kernel::Time;
 use metastable::measure::AttemptRow;
 use metastable::mechanism::outcome::Outcome;
 use metastable::model::Model;
 use metastable::output::Summary;
 use metastable::verdict::{Class, beats};
-
-struct Nobody;
-
-impl Onlooker for Nobody {
-    fn progress(&self, _twin: bool, _now: Time) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
 
 fn model(name: &str) -> Model {
     let path = format!("{}/models/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -26,7 +17,7 @@ fn model(name: &str) -> Model {
 }
 
 fn run(model: &Model) -> (Twins, Summary) {
-    let twins = run_twins(model, model.run.seed, 0.0, &Nobody, |_| {});
+    let twins = run_twins(model, model.run.seed, 0.0, &(), |_| {});
     let summary = Summary::of(model, &twins);
     (twins, summary)
 }
@@ -116,7 +107,7 @@ fn an_unbounded_queue_serves_only_the_dead() {
     as_expected("overload_unbounded");
     let model = model("overload_unbounded");
     let rows = Mutex::new(Vec::new());
-    let twins = run_twins(&model, 1, 1.0, &Nobody, |batch: &[AttemptRow]| {
+    let twins = run_twins(&model, 1, 1.0, &(), |batch: &[AttemptRow]| {
         rows.lock().unwrap().extend_from_slice(batch)
     });
     let rows = rows.into_inner().unwrap();
