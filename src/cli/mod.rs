@@ -5,16 +5,20 @@
 //! interrupted.
 
 mod check;
+mod ensemble;
 mod load;
 mod progress;
 mod run;
+mod sweep;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::output::Summary;
+use crate::output::text::Style;
+use crate::output::{EnsembleSummary, Summary, SweepSummary, file, summary};
 
 /// Simulate a call graph event by event and see whether an outage outlives its trigger.
 #[derive(Debug, Parser)]
@@ -30,9 +34,16 @@ enum Command {
     Run(run::Run),
     /// Say what is wrong with a model, or dangerous in it, without running it.
     Check(check::Check),
-    /// Print the JSON Schema of the summary that `run --format json` prints.
-    #[command(after_help = "Example:\n  metastable schema > summary.schema.json")]
-    Schema,
+    /// Run a model under every combination of some settings, and judge each.
+    Sweep(sweep::Sweep),
+    /// Print the JSON Schema of a summary that `--format json` prints.
+    #[command(after_help = "Examples:\n  metastable schema > summary.schema.json\n  \
+                            metastable schema --of sweep > sweep.schema.json")]
+    Schema {
+        /// Of which summary.
+        #[arg(long, value_enum, default_value = "run")]
+        of: Kind,
+    },
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  metastable completions bash > /etc/bash_completion.d/metastable"
@@ -61,13 +72,64 @@ enum Format {
     Json,
 }
 
+/// A kind of summary.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Kind {
+    /// Of `run`.
+    Run,
+    /// Of `run --seeds`.
+    Ensemble,
+    /// Of `sweep`.
+    Sweep,
+}
+
+/// Where results go, and in which form.
+#[derive(Debug, clap::Args)]
+struct Results {
+    /// Folder for JSON, Parquet and, of a single run, plots; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How to print the summary.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Results {
+    /// Makes the folder before anything runs: what cannot be kept need not be computed.
+    fn make_folder(&self) -> anyhow::Result<()> {
+        Ok(self.out.as_ref().map_or(Ok(()), |out| file::make_folder(out))?)
+    }
+
+    /// Prints a summary in the form that was asked for.
+    fn show(
+        &self,
+        json: impl FnOnce() -> String,
+        page: impl FnOnce(Style) -> String,
+    ) -> anyhow::Result<Ending> {
+        if self.format == Format::Json {
+            return print(&json());
+        }
+        let mut page = page(Style { colour: colour(&std::io::stdout()), width: 100 });
+        if let Some(out) = &self.out {
+            page.push_str(&format!("\nFiles are in {}\n", out.display()));
+        }
+        print(&page)
+    }
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ending = match arguments.command {
         Command::Run(run) => run.execute(),
         Command::Check(check) => check.execute(),
-        Command::Schema => print(&Summary::schema()),
+        Command::Sweep(sweep) => sweep.execute(),
+        Command::Schema { of: Kind::Run } => print(&summary::schema::<Summary>()),
+        Command::Schema { of: Kind::Ensemble } => print(&summary::schema::<EnsembleSummary>()),
+        Command::Schema { of: Kind::Sweep } => print(&summary::schema::<SweepSummary>()),
         Command::Completions { shell } => print(&completions(shell)),
     };
     ExitCode::from(match ending {

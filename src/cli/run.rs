@@ -1,15 +1,16 @@
 //! `metastable run`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::ensemble::{Seeds, replicate};
 use super::load::{Loaded, Source};
 use super::progress::Progress;
-use super::{Ending, Format};
-use crate::experiment::{Twins, run_twins};
+use super::{Ending, Results};
+use crate::experiment::{Draws, Grid, Twins, run_twins};
 use crate::measure::AttemptRow;
 use crate::model::Model;
-use crate::output::text::Style;
-use crate::output::{Summary, file, text};
+use crate::output::{EnsembleSummary, Summary, file, summary, text};
+use crate::verdict::Replication;
 
 /// Run a model and its untriggered twin, and judge them.
 #[derive(Debug, clap::Args)]
@@ -21,55 +22,79 @@ Examples:
   metastable run models/checkout.toml
   metastable run models/spike_ramp.toml --out out --expect
   metastable run models/checkout.toml --set tier.client.call.api.attempts=1
-  metastable run models/checkout.toml --seed 7 --format json")]
+  metastable run models/checkout.toml --seed 7 --format json
+  metastable run models/checkout.toml --seeds 64")]
 pub struct Run {
     #[command(flatten)]
     source: Source,
-    /// Seed of all random numbers [default: the model's, or 1].
-    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
-    /// Folder for summary.json, Parquet and plots; made if it is not there.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    seeds: Seeds,
     /// Trace this share of user requests, all their attempts, into attempts.parquet.
     #[arg(long, value_name = "N%", value_parser = share, requires = "out")]
     trace: Option<f64>,
-    /// How to print the summary.
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
     /// Fail (exit code 1) when the model's [expect] table is not met.
     #[arg(long)]
     expect: bool,
-    /// Show no progress.
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    results: Results,
 }
 
 impl Run {
     pub fn execute(self) -> anyhow::Result<Ending> {
+        let many = self.seeds.seeds > 1;
+        if many && self.trace.is_some() {
+            anyhow::bail!(
+                "--trace follows the attempts of one run; leave out --seeds, or trace one of its \
+                 seeds with --seed"
+            );
+        }
         let Some(loaded) = self.source.load()? else { return Ok(Ending::Bad) };
-        let model = &loaded.model;
-        if self.expect && model.expect.is_empty() {
+        if self.expect && loaded.model.expect.is_empty() {
             anyhow::bail!("{} has no [expect] table; add one, or leave out --expect", loaded.name);
         }
-        if let Some(out) = &self.out {
-            file::make_folder(out)?;
+        self.results.make_folder()?;
+        if many { self.run_many(loaded.model) } else { self.run_one(&loaded) }
+    }
+
+    fn run_one(&self, loaded: &Loaded) -> anyhow::Result<Ending> {
+        let model = &loaded.model;
+        if let Some(out) = &self.results.out {
             // A trace of an earlier run would stand beside the files of this one.
             file::remove(&out.join("attempts.parquet"))?;
         }
-        let twins = self.simulate(&loaded)?;
-        let summary = Summary::of(model, &twins);
-        if let Some(out) = &self.out {
-            write_files(out, model, &twins, &summary)?;
+        let twins = self.simulate(loaded)?;
+        let run = Summary::of(model, &twins);
+        if let Some(out) = &self.results.out {
+            write_files(out, model, &twins, &run)?;
         }
-        self.show(&loaded, &summary)?;
-        Ok(self.ending(&summary))
+        let page = |style| text::render(model, &run, style, self.expect);
+        self.results.show(|| summary::json(&run), page)?;
+        if run.interrupted {
+            let until = run.phases.last().map_or(0.0, |phase| phase.to_s);
+            eprintln!("interrupted: all figures are up to {until} s of simulated time");
+        }
+        Ok(self.ending(run.interrupted, run.meets_expectations()))
+    }
+
+    fn run_many(&self, model: Model) -> anyhow::Result<Ending> {
+        let grid = Grid::from(model);
+        let plan = self.seeds.plan(Draws::Shared);
+        let replications = replicate(&grid.models, &plan, self.results.quiet)?;
+        let model = &grid.models[0];
+        let ensemble = EnsembleSummary::of(model, &plan, &replications[0]);
+        if let Some(out) = &self.results.out {
+            write_many(out, &grid, &ensemble, &replications)?;
+        }
+        let point = &ensemble.point;
+        let page = |style| text::render_ensemble(model, point, style, self.expect);
+        self.results.show(|| summary::json(&ensemble), page)?;
+        Ok(self.ending(point.interrupted, point.meets_expectations()))
     }
 
     fn simulate(&self, loaded: &Loaded) -> anyhow::Result<Twins> {
         let model = &loaded.model;
-        let seed = self.seed.unwrap_or(model.run.seed);
-        let progress = Progress::start(std::slice::from_ref(model), 1, self.quiet)?;
+        let seed = self.seeds.seed.unwrap_or(model.run.seed);
+        let progress = Progress::start(std::slice::from_ref(model), 1, self.results.quiet)?;
         let mut trace = self.open_trace(loaded)?;
         let mut trouble = None;
         let sink = |rows: &[AttemptRow]| {
@@ -87,7 +112,9 @@ impl Run {
 
     #[cfg(feature = "parquet")]
     fn open_trace(&self, loaded: &Loaded) -> anyhow::Result<Trace> {
-        let Some((out, _)) = self.out.as_ref().zip(self.trace) else { return Ok(Trace(None)) };
+        let Some((out, _)) = self.results.out.as_ref().zip(self.trace) else {
+            return Ok(Trace(None));
+        };
         let path = out.join("attempts.parquet");
         Ok(Trace(Some(crate::output::parquet::AttemptWriter::create(&path, &loaded.model)?)))
     }
@@ -101,30 +128,10 @@ impl Run {
         Ok(Trace)
     }
 
-    fn show(&self, loaded: &Loaded, summary: &Summary) -> anyhow::Result<()> {
-        match self.format {
-            Format::Json => super::print(&summary.json())?,
-            Format::Text => {
-                let out = std::io::stdout();
-                let style = Style { colour: super::colour(&out), width: 100 };
-                let mut page = text::render(&loaded.model, summary, style, self.expect);
-                if let Some(out) = &self.out {
-                    page.push_str(&format!("\nFiles are in {}\n", out.display()));
-                }
-                super::print(&page)?
-            }
-        };
-        if summary.interrupted {
-            let until = summary.phases.last().map_or(0.0, |phase| phase.to_s);
-            eprintln!("interrupted: all figures are up to {until} s of simulated time");
-        }
-        Ok(())
-    }
-
-    fn ending(&self, summary: &Summary) -> Ending {
-        if summary.interrupted {
+    fn ending(&self, interrupted: bool, met: bool) -> Ending {
+        if interrupted {
             Ending::Interrupted
-        } else if self.expect && !summary.meets_expectations() {
+        } else if self.expect && !met {
             Ending::NotMet
         } else {
             Ending::Fine
@@ -165,8 +172,8 @@ impl Trace {
 }
 
 /// Writes what this build can write.
-fn write_files(out: &Path, model: &Model, twins: &Twins, summary: &Summary) -> anyhow::Result<()> {
-    file::write(&out.join("summary.json"), summary.json().as_bytes())?;
+fn write_files(out: &Path, model: &Model, twins: &Twins, run: &Summary) -> anyhow::Result<()> {
+    file::write(&out.join("summary.json"), summary::json(run).as_bytes())?;
     #[cfg(feature = "parquet")]
     {
         use crate::output::parquet;
@@ -180,9 +187,18 @@ fn write_files(out: &Path, model: &Model, twins: &Twins, summary: &Summary) -> a
     Ok(())
 }
 
-/// Reads a seed.
-fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "a seed is a whole number from 0".into())
+fn write_many(
+    out: &Path,
+    grid: &Grid,
+    ensemble: &EnsembleSummary,
+    replications: &[Vec<Replication>],
+) -> anyhow::Result<()> {
+    file::write(&out.join("ensemble.json"), summary::json(ensemble).as_bytes())?;
+    #[cfg(feature = "parquet")]
+    crate::output::parquet::write_seeds(&out.join("seeds.parquet"), grid, replications)?;
+    #[cfg(not(feature = "parquet"))]
+    let _ = (grid, replications);
+    Ok(())
 }
 
 /// Reads "5%" or "5".

@@ -1,8 +1,9 @@
-//! Everything a run leaves for people and programs: diagnostics, the summary as text and JSON,
+//! Everything that runs leave for people and programs: diagnostics, summaries as text and JSON,
 //! Parquet, plots. The only room that writes files, and it never leaves a half-written one
 //! ([`mod@file`]).
 
 pub mod diagnostic;
+pub mod ensemble;
 pub mod file;
 #[cfg(feature = "parquet")]
 pub mod parquet;
@@ -11,4 +12,5 @@ pub mod plot;
 pub mod summary;
 pub mod text;
 
+pub use ensemble::{EnsembleSummary, SweepSummary};
 pub use summary::Summary;

@@ -1,4 +1,5 @@
-//! Parquet for analysis: `windows.parquet`, `edges.parquet`, and the attempts of a trace, streamed.
+//! Parquet for analysis: `windows.parquet`, `edges.parquet`, and the attempts of a trace, streamed;
+//! of many seeds `seeds.parquet`, of a sweep `points.parquet` besides.
 //!
 //! Attempts go out in row groups as they come, so that memory does not grow with the run. Columns
 //! carry their unit as the last word. Why polars and not its parts: its reader is what the notebook
@@ -14,13 +15,16 @@ use polars::prelude::{
     Series,
 };
 
+use super::SweepSummary;
+use super::ensemble::PointSummary;
 use super::file::{Draft, FileError};
 use crate::document::{EdgeId, TierId};
-use crate::kernel::Time;
+use crate::experiment::{Grid, Varied};
+use crate::kernel::{Span, Time};
 use crate::measure::{AttemptRow, EdgeFigures, Record, TierFigures};
 use crate::mechanism::outcome::Outcome;
 use crate::model::Model;
-use crate::verdict::frame;
+use crate::verdict::{Class, Phase, Replication, frame};
 
 /// Why a Parquet file was not written.
 #[derive(Debug, thiserror::Error)]
@@ -151,12 +155,124 @@ fn write_table(
         column("to_s", instants(|window| window.to)),
     ];
     all.extend(columns.map(|(name, values)| column(name, values)));
+    write_columns(path, names.len() * windows, all)
+}
+
+fn write_columns(path: &Path, rows: usize, all: Vec<Column>) -> Result<PathBuf, ParquetError> {
     let draft = Draft::new(path);
     let file = draft.create()?;
-    let written = DataFrame::new(names.len() * windows, all)
-        .and_then(|mut frame| writer(file).finish(&mut frame));
+    let written = DataFrame::new(rows, all).and_then(|mut frame| writer(file).finish(&mut frame));
     written.map_err(|source| ParquetError::Format { path: path.to_owned(), source })?;
     Ok(draft.commit()?)
+}
+
+/// A row of `seeds.parquet`.
+struct SeedRow<'r> {
+    point: usize,
+    run: &'r Replication,
+    phase: &'r Phase,
+    tier: &'r str,
+    figures: &'r TierFigures,
+}
+
+/// Writes `seeds.parquet`: a row for each point, seed, phase and tier, with the settings of the
+/// point.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_seeds(
+    path: &Path,
+    grid: &Grid,
+    replications: &[Vec<Replication>],
+) -> Result<PathBuf, ParquetError> {
+    let mut rows = Vec::new();
+    for (point, (model, runs)) in grid.models.iter().zip(replications).enumerate() {
+        for run in runs {
+            for (phase, tiers) in &run.phases {
+                let row = |(tier, figures)| SeedRow { point, run, phase, tier, figures };
+                rows.extend(model.names.tiers().zip(tiers).map(row));
+            }
+        }
+    }
+    let points: Vec<usize> = rows.iter().map(|row| row.point).collect();
+    let mut all = setting_columns(grid, &points);
+    let text = |name, value: fn(&SeedRow<'_>) -> &'static str| {
+        column(name, rows.iter().map(value).collect::<Vec<&str>>())
+    };
+    let number = |name, value: fn(&SeedRow<'_>) -> Option<f64>| {
+        column(name, rows.iter().map(value).collect::<Vec<Option<f64>>>())
+    };
+    all.extend([
+        column("seed", rows.iter().map(|row| row.run.seed).collect::<Vec<u64>>()),
+        text("verdict", |row| row.run.class.name()),
+        number("recovery_time_s", |row| row.run.recovery_time.map(Span::seconds)),
+        text("phase", |row| row.phase.name),
+        number("from_s", |row| Some(row.phase.from.seconds())),
+        number("to_s", |row| Some(row.phase.to.seconds())),
+        column("tier", rows.iter().map(|row| row.tier).collect::<Vec<&str>>()),
+    ]);
+    all.extend(TierFigures::COLUMNS.iter().map(|(name, figure)| {
+        let values = rows.iter().map(|row| figure(row.figures));
+        column(name, values.collect::<Vec<Option<f64>>>())
+    }));
+    write_columns(path, rows.len(), all)
+}
+
+/// Writes `points.parquet`: a row for each point of a sweep.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_points(
+    path: &Path,
+    grid: &Grid,
+    summary: &SweepSummary,
+) -> Result<PathBuf, ParquetError> {
+    type Figure = fn(&PointSummary) -> Option<f64>;
+    let figures: [(&str, Figure); 9] = [
+        ("metastable_share", |point| point.verdict.metastable.share),
+        ("metastable_share_low", |point| Some(point.verdict.metastable.low)),
+        ("metastable_share_high", |point| Some(point.verdict.metastable.high)),
+        ("recovery_time_mean_s", |point| Some(point.verdict.recovery_time_s?.mean)),
+        ("recovery_time_half_width_s", |point| point.verdict.recovery_time_s?.half_width),
+        ("goodput_mean_per_s", |point| Some(point.goodput_per_s?.mean)),
+        ("goodput_half_width_per_s", |point| point.goodput_per_s?.half_width),
+        ("amplification_mean", |point| Some(point.amplification?.mean)),
+        ("amplification_half_width", |point| point.amplification?.half_width),
+    ];
+    let points: Vec<&PointSummary> = summary.points.iter().map(|swept| &swept.point).collect();
+    let count = |name: &str, value: &dyn Fn(&PointSummary) -> u64| {
+        column(name, points.iter().map(|point| value(point)).collect::<Vec<u64>>())
+    };
+    let mut all = setting_columns(grid, &(0..points.len()).collect::<Vec<usize>>());
+    let classes = points.iter().map(|point| point.verdict.class.as_str());
+    all.push(column("verdict", classes.collect::<Vec<&str>>()));
+    all.push(count("seeds", &|point| point.complete));
+    all.extend(
+        Class::ALL.map(Class::name).map(|class| count(class, &|point| point.verdict.counts[class])),
+    );
+    all.extend(figures.map(|(name, figure)| {
+        let values = points.iter().map(|point| figure(point));
+        column(name, values.collect::<Vec<Option<f64>>>())
+    }));
+    write_columns(path, points.len(), all)
+}
+
+/// The settings of a sweep, for rows that belong to these points: as numbers where all values are
+/// numbers, else as they were written.
+fn setting_columns(grid: &Grid, points: &[usize]) -> Vec<Column> {
+    let one = |(index, varied): (usize, &Varied)| {
+        let numbers = varied.values.iter().map(|value| value.parse::<f64>().ok());
+        let written = points.iter().map(|&point| grid.points[point][index].as_str());
+        if numbers.clone().all(|number| number.is_some()) {
+            column(
+                &varied.path,
+                written.map(|text| text.parse().ok()).collect::<Vec<Option<f64>>>(),
+            )
+        } else {
+            column(&varied.path, written.collect::<Vec<&str>>())
+        }
+    };
+    grid.varied.iter().enumerate().map(one).collect()
 }
 
 fn attempts_frame(

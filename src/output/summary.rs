@@ -119,13 +119,7 @@ impl Summary {
         let main = Phase::main(&phases).map(|phase| phase_summary(model, twins, phase));
         Summary {
             schema_version: SCHEMA_VERSION,
-            model: ModelSummary {
-                title: model.title.clone(),
-                source: model.source.clone(),
-                duration_s: model.run.duration.seconds(),
-                window_s: model.run.window.seconds(),
-                warmup_s: model.run.warmup.seconds(),
-            },
+            model: ModelSummary::of(model),
             seed: record.seed,
             interrupted: record.interrupted,
             assumptions: assumptions(model),
@@ -160,28 +154,34 @@ impl Summary {
         }
     }
 
-    /// As JSON, with a line end.
-    pub fn json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect(
-            "a summary has nothing that JSON cannot \
-            say",
-        );
-        text.push('\n');
-        text
-    }
-
-    /// The JSON Schema of a summary.
-    pub fn schema() -> String {
-        let schema = schemars::schema_for!(Summary);
-        let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
-        text.push('\n');
-        text
-    }
-
     /// True when every expectation of the model is met.
     pub fn meets_expectations(&self) -> bool {
         self.expectations.iter().all(|expectation| expectation.met)
     }
+}
+
+impl ModelSummary {
+    /// What a model is.
+    pub fn of(model: &Model) -> Self {
+        ModelSummary {
+            title: model.title.clone(),
+            source: model.source.clone(),
+            duration_s: model.run.duration.seconds(),
+            window_s: model.run.window.seconds(),
+            warmup_s: model.run.warmup.seconds(),
+        }
+    }
+}
+
+/// A summary as JSON, with a line end.
+pub fn json(summary: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(summary);
+    text.expect("a summary has nothing that JSON cannot say") + "\n"
+}
+
+/// The JSON Schema of a kind of summary.
+pub fn schema<S: JsonSchema>() -> String {
+    json(&schemars::schema_for!(S))
 }
 
 fn phase_summary(model: &Model, twins: &Twins, phase: &Phase) -> PhaseSummary {

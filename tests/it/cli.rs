@@ -1,5 +1,8 @@
 //! The program from outside: exit codes, streams, files, repeatability.
 
+mod ensemble;
+mod sweep;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +25,23 @@ fn stdout(arguments: &[&str], code: i32) -> String {
 
 fn stderr(arguments: &[&str], code: i32) -> String {
     text(&metastable(arguments).code(code).get_output().stderr)
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(arguments, 0)).unwrap()
+}
+
+#[cfg(feature = "parquet")]
+fn read_parquet(path: &Path) -> polars::prelude::DataFrame {
+    use polars::prelude::{ParquetReader, SerReader};
+    ParquetReader::new(fs::File::open(path).unwrap()).finish().unwrap()
+}
+
+fn assert_matches_schema(summary: &Value, kind: &str) {
+    let validator = jsonschema::validator_for(&json(&["schema", "--of", kind])).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(summary).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 /// A short run of the checkout: before, a minute of trigger, and a little after.
@@ -52,12 +72,8 @@ fn a_run_prints_its_verdict_first_and_its_assumptions_last() {
 
 #[test]
 fn the_json_summary_matches_its_schema_and_has_what_ci_needs() {
-    let summary: Value = serde_json::from_str(&stdout(&short(&["--format", "json"]), 0)).unwrap();
-    let schema: Value = serde_json::from_str(&stdout(&["schema"], 0)).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(&summary).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    let summary = json(&short(&["--format", "json"]));
+    assert_matches_schema(&summary, "run");
     for pointer in [
         "/schema_version",
         "/seed",
@@ -265,7 +281,7 @@ fn the_findings_of_every_shipped_model_are_known() {
 
 #[test]
 fn every_command_helps_with_an_example() {
-    for command in ["run", "check", "schema", "completions"] {
+    for command in ["run", "check", "sweep", "schema", "completions"] {
         let help = stdout(&[command, "--help"], 0);
         assert!(help.contains("Example"), "{command}: {help}");
     }
@@ -276,25 +292,33 @@ fn completions_are_printed_for_shells() {
     assert!(stdout(&["completions", "bash"], 0).contains("_metastable"));
 }
 
-/// An interrupted run keeps what it has computed, says so, and exits with 130.
+/// Starts the program, interrupts it after a while, and gives what it left.
 #[cfg(unix)]
-#[test]
-fn an_interrupted_run_keeps_what_it_has() {
+fn interrupted(arguments: &[&str], after: std::time::Duration) -> std::process::Output {
     use std::process::{Command, Stdio};
-    use std::time::Duration;
-    let folder = TempDir::new().unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_metastable"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["run", "models/spike_metastable.toml", "--set", "run.duration=4h"])
-        .args(["--format", "json", "--out", folder.path().to_str().unwrap()])
+        .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(after);
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    output
+}
+
+/// An interrupted run keeps what it has computed, says so, and exits with 130.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let long = ["run", "models/spike_metastable.toml", "--set", "run.duration=4h"];
+    let arguments = [&long[..], &["--format", "json", "--out", out]].concat();
+    let output = interrupted(&arguments, std::time::Duration::from_secs(3));
     assert!(text(&output.stderr).contains("interrupted: all figures are up to"));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["interrupted"], Value::Bool(true));
