@@ -48,6 +48,9 @@ const SEEDS_APART: u64 = 1_000;
 /// Runs all rounds, with progress on standard error.
 pub fn fight(plan: &Plan) -> Result<Vec<Bout>> {
     let python = plan.only.contains(&Contestant::Simpy) && simpy::is_there();
+    if plan.only.contains(&Contestant::Simpy) && !python {
+        eprintln!("no Python that knows SimPy; name one in METASTABLE_PYTHON");
+    }
     let mut bouts = Vec::new();
     for round in 0..plan.rounds {
         let mut order = plan.only.clone();
