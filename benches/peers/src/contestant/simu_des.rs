@@ -1,9 +1,9 @@
 //! simu-des: processes are `async` blocks over simulated time.
 //!
-//! The server is one process with a queue, woken by an event when it was idle: two to three times
-//! as fast here as a process and a `Resource` for each attempt. A client's request is a process
-//! that races the answer against a timeout with `any_of!`, as the tutorial has it. One who leaves
-//! takes the trigger of the answer along, so that nobody is woken for nothing.
+//! The server is one process with a queue, woken by an event when it was idle: about twice as fast
+//! here as a process and a `Resource` for each attempt. A client's request is a process that races
+//! the answer against a timeout with `any_of!`, as the tutorial has it. One who leaves takes the
+//! trigger of the answer along, so that nobody is woken for nothing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
