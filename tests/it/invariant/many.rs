@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
+use metastable::experiment::run_branches;
 use metastable::kernel::{Span, Time};
+use metastable::measure::Record;
 use metastable::model::Model;
 use metastable::simulation::{Simulation, TooLate};
 use proptest::prelude::*;
@@ -68,6 +70,22 @@ fn a_playbook_that_would_have_acted_before_cannot_branch_off() {
     let early = rescued("{ at = \"70s\" }", "retries = \"off\"");
     let refusal = trunk.branch(&early.playbook).err();
     assert_eq!(refusal, Some(TooLate { at: Time::ZERO + Span::from_secs(70) }));
+}
+
+#[test]
+fn branches_are_the_same_on_any_number_of_threads() {
+    let storm = model(STORM);
+    let late = rescued("{ after_trigger = \"30s\" }", "retries = \"off\"");
+    let early = rescued("{ at = \"70s\" }", "retries = \"off\"");
+    let playbooks = [late.playbook.clone(), early.playbook, Vec::new()];
+    let branches = |threads| {
+        let digest = |record: Record| said(&record);
+        run_branches(&storm, 1, END_OF_TRIGGER, &playbooks, Some(threads), digest).unwrap()
+    };
+    let one = branches(1);
+    assert!(one[0].is_ok() && one[1].is_err() && one[2].is_ok() && one[0] != one[2]);
+    assert_eq!(one, branches(2));
+    assert_eq!(one, branches(16));
 }
 
 proptest! {
