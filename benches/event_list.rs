@@ -1,11 +1,11 @@
-//! The event list under load: the hold model, and timers of one constant span that mostly go stale.
+//! The event list alone: the hold model, timers that mostly go stale, and ties.
 //!
-//! Times are per event popped. Random spans come from a table, so that the list is measured and not
-//! the generator.
+//! Times are per event that leaves, the way in included. Random spans come from a table, so that
+//! the list is measured and not the generator.
 
 use std::hint::black_box;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use metastable::kernel::{EventList, Lane, Span, Time};
 
 const TABLE: usize = 1 << 16;
@@ -14,7 +14,6 @@ const TABLE: usize = 1 << 16;
 type Payload = (u32, u32, u32);
 
 /// Exponential spans, endlessly.
-#[derive(Clone)]
 struct Spans {
     table: Vec<Span>,
     next: usize,
@@ -38,7 +37,6 @@ impl Spans {
 }
 
 /// One event leaves, one comes: the number pending stays.
-#[derive(Clone)]
 struct Hold {
     list: EventList<Payload>,
     spans: Spans,
@@ -64,10 +62,9 @@ impl Hold {
 }
 
 /// Clients in a closed loop; each request has a timer, and 95 % end before it.
-#[derive(Clone)]
 struct Timers {
     list: EventList<Payload>,
-    lane: Lane,
+    lane: Option<Lane>,
     works: Spans,
     /// Number of the present request of each client: events of another are stale.
     requests: Vec<u32>,
@@ -77,9 +74,9 @@ impl Timers {
     const TIMEOUT: Span = Span::from_secs(1);
     const TIMER: u32 = 1;
 
-    fn warm(clients: u32) -> Self {
+    fn warm(clients: u32, in_lane: bool) -> Self {
         let mut list = EventList::new();
-        let lane = list.lane(Self::TIMEOUT).expect("the first lane");
+        let lane = if in_lane { list.lane(Self::TIMEOUT) } else { None };
         let mut timers = Timers {
             list,
             lane,
@@ -96,7 +93,10 @@ impl Timers {
         *request += 1;
         let work = self.works.draw();
         let timer = (client, *request, Self::TIMER);
-        self.list.push_in(self.lane, now, timer);
+        match self.lane {
+            Some(lane) => self.list.push_in(lane, now, timer),
+            None => self.list.push(now + Self::TIMEOUT, timer),
+        }
         self.list.push(now + work, (client, *request, 0));
     }
 
@@ -109,44 +109,50 @@ impl Timers {
     }
 }
 
+/// A thousand events at one instant, as at the start of a run, in and out again.
+#[derive(Default)]
+struct Ties {
+    list: EventList<Payload>,
+    now: Time,
+}
+
+impl Ties {
+    fn step(&mut self) {
+        if self.list.is_empty() {
+            self.now += Span::from_millis(1);
+            (0..1_000).for_each(|number| self.list.push(self.now, (number, 0, 0)));
+        }
+        black_box(self.list.pop_before(Time::NEVER));
+    }
+}
+
+/// Measures steps from one warm state on, which is made when the first is measured.
+fn measure<S>(criterion: &mut Criterion, name: &str, warm: impl Fn() -> S, step: fn(&mut S)) {
+    let mut state = None;
+    criterion.bench_function(name, |bencher| {
+        let state = state.get_or_insert_with(&warm);
+        bencher.iter(|| step(state));
+    });
+}
+
 fn hold(criterion: &mut Criterion) {
     for pending in [3, 100, 10_000, 1_000_000] {
-        criterion.bench_function(&format!("hold/{pending}"), |bencher| {
-            let mut hold = Hold::warm(pending);
-            bencher.iter(|| hold.step());
-        });
+        measure(criterion, &format!("hold/{pending}"), || Hold::warm(pending), Hold::step);
     }
 }
 
+/// Timeouts that are cut by a deadline have spans of every length, and so no lane.
 fn timers(criterion: &mut Criterion) {
-    for clients in [300, 300_000] {
-        criterion.bench_function(&format!("timers_95_stale/{clients}"), |bencher| {
-            let mut timers = Timers::warm(clients);
-            bencher.iter(|| timers.step());
-        });
+    for (name, lane) in [("timers_95_stale", true), ("timers_95_stale_no_lane", false)] {
+        for clients in [300, 300_000] {
+            let warm = || Timers::warm(clients, lane);
+            measure(criterion, &format!("{name}/{clients}"), warm, Timers::step);
+        }
     }
 }
 
-/// A thousand events at one instant, as at the start of a run, in and out again.
 fn ties(criterion: &mut Criterion) {
-    criterion.bench_function("ties/1000_in_and_out", |bencher| {
-        let push_all = |list: &mut EventList<Payload>, at| {
-            (0..1_000).for_each(|number| list.push(at, (number, 0, 0)));
-        };
-        let mut now = Time::ZERO;
-        let mut list = EventList::new();
-        bencher.iter_batched(
-            || (),
-            |()| {
-                now += Span::from_millis(1);
-                push_all(&mut list, now);
-                while let Some(event) = list.pop_before(Time::NEVER) {
-                    black_box(event);
-                }
-            },
-            BatchSize::SmallInput,
-        );
-    });
+    measure(criterion, "ties/1000", Ties::default, Ties::step);
 }
 
 criterion_group!(benches, hold, timers, ties);
