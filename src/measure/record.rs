@@ -176,6 +176,8 @@ impl Record {
         for row in rows {
             sum.add(row);
         }
+        sum.wait = Sparse::sum(rows.iter().map(|row| &row.wait));
+        sum.sojourn = Sparse::sum(rows.iter().map(|row| &row.sojourn));
         sum
     }
 
@@ -202,6 +204,7 @@ impl TierRow {
         self.refused.iter().sum()
     }
 
+    /// Adds all but the histograms.
     fn add(&mut self, row: &TierRow) {
         self.demand += row.demand;
         self.offered += row.offered;
@@ -221,8 +224,6 @@ impl TierRow {
         self.queue_area += row.queue_area;
         self.in_flight_area += row.in_flight_area;
         self.busy_area += row.busy_area;
-        self.wait.merge(&row.wait);
-        self.sojourn.merge(&row.sojourn);
         self.servers = row.servers;
         self.limit = row.limit;
     }

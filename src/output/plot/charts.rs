@@ -185,9 +185,8 @@ impl<'a> Source<'a> {
         let clients = self.model.tier_ids().filter(|&tier| self.model.tier(tier).is_client());
         let clients: Vec<TierId> = clients.collect();
         let merged = |stretch: usize| {
-            let mut all = Sparse::default();
-            clients.iter().for_each(|c| all.merge(&self.rows[c.index()][stretch].sojourn));
-            (self.middle(stretch), all)
+            let parts = clients.iter().map(|c| &self.rows[c.index()][stretch].sojourn);
+            (self.middle(stretch), Sparse::sum(parts))
         };
         let times: Vec<(f64, Sparse)> = (0..self.stretches.len()).map(merged).collect();
         let line = |p| times.iter().map(|(at, all)| (*at, all.quantile_s(p))).collect::<Points>();
