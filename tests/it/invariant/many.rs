@@ -10,7 +10,7 @@ use metastable::simulation::{Simulation, TooLate};
 use proptest::prelude::*;
 
 use super::model;
-use super::random_model::random_model;
+use super::random_model::{RandomModel, random_model};
 
 const STORM: &str = r#"
     run = { duration = "4m" }
@@ -102,5 +102,32 @@ proptest! {
         engine.restart(&second, seed, 0.0);
         let reused = engine.run(&mut ());
         prop_assert_eq!(said(&reused), said(&Simulation::new(&second, seed, 0.0).run(&mut ())));
+    }
+}
+
+/// All that is counted, but for the events handled.
+fn counted(record: &Record) -> String {
+    said(&(&record.windows, &record.tiers, &record.edges, record.totals.requests))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    /// Where nothing can befall a request but its one call, the engine goes a short way. A lever that
+    /// could make requests fail, though it is as good as never moved, bars it.
+    #[test]
+    fn the_short_way_counts_what_the_long_way_counts(
+        random in random_model(false),
+        seed in 0u64..1_000,
+    ) {
+        // An operator may wait for the last trigger.
+        let random = RandomModel { playbook: String::new(), ..random };
+        let short = model(&random.text());
+        let at = f64::from(random.duration_s) - 0.001;
+        let lever = "fail = { t0 = \"0.0000000001%\" }";
+        let trigger = format!("\n[[trigger]]\nat = \"{at}s\"\nlasts = \"1ms\"\n{lever}\n");
+        let triggers = format!("{}{trigger}", random.triggers);
+        let long = model(&RandomModel { triggers, ..random }.text());
+        let run = |model| Simulation::new(model, seed, 0.0).run(&mut ());
+        prop_assert_eq!(counted(&run(&short)), counted(&run(&long)));
     }
 }
