@@ -326,7 +326,7 @@ impl Simulation<'_> {
             Some(waiter) => {
                 edge.meter.pool_waiting.down(self.left);
                 self.attempts[waiter].state = State::Travelling;
-                self.events.push_in(self.at_once, self.now, Event::Connected(waiter));
+                self.events.push_now(self.now, Event::Connected(waiter));
             }
         }
     }
@@ -442,7 +442,7 @@ impl Simulation<'_> {
         call.backing_off = true;
         self.edges[call.edge.index()].meter.backoff.up(self.left);
         if wait == Span::ZERO {
-            self.events.push_in(self.at_once, self.now, Event::RetryDue(id));
+            self.events.push_now(self.now, Event::RetryDue(id));
         } else {
             self.events.push(self.now + wait, Event::RetryDue(id));
         }

@@ -21,7 +21,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Arena, Distribution, EventList, Id, Key, Lane, Purpose, Slab, Span, Time};
+use crate::kernel::{Arena, Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::{AttemptRow, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState};
 use crate::mechanism::conditions::Conditions;
@@ -65,8 +65,6 @@ pub struct Simulation<'m> {
     /// Stations at which a server has come free in this event. They serve their queue after it, so
     /// that no chain of answers and starts can grow with the length of a queue.
     freed: Vec<StationId>,
-    /// Where events of this very instant go.
-    at_once: Lane,
     /// Whether some cache or write wants to know which operation an attempt stands for.
     tells_operations: bool,
     trace: Trace,
@@ -138,8 +136,7 @@ impl<'m> Simulation<'m> {
     }
 
     fn in_room(model: &'m Model, seed: u64, trace: f64, room: Room) -> Self {
-        let Room { mut events, attempts, calls, services } = room;
-        let at_once = events.lane(Span::ZERO).expect("the first lane");
+        let Room { events, attempts, calls, services } = room;
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
         let first = first.min(run.duration);
@@ -172,7 +169,6 @@ impl<'m> Simulation<'m> {
             operator: Operator::at_work(&model.playbook),
             record,
             freed: Vec::new(),
-            at_once,
             tells_operations: model.edges.iter().any(|edge| edge.cache.is_some())
                 || model.tiers.iter().any(|tier| tier.write.is_some()),
             trace: Trace { share: trace, rows: Vec::new() },

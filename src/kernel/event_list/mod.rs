@@ -2,7 +2,7 @@
 //!
 //! A radix-64 wheel, and beside it FIFO lanes for constant spans: what is always pushed "one
 //! timeout from now" comes in order by itself, so the wheel never sees it. The earlier head
-//! of the two leaves first.
+//! of the two leaves first. One event of the very present has a place of its own.
 //!
 //! Cost: O(1) in and out, amortised, through lane and wheel alike, and no allocation once warm; an
 //! entry takes 32 bytes.
@@ -28,6 +28,8 @@ use wheel::Wheel;
 pub struct EventList<E> {
     wheel: Wheel<E>,
     lanes: Lanes<E>,
+    /// An event of the present, which mostly is the next to leave.
+    soon: Option<Entry<E>>,
     sequence: u64,
 }
 
@@ -45,13 +47,14 @@ struct Entry<E> {
 impl<E: Copy> EventList<E> {
     /// An empty list.
     pub fn new() -> Self {
-        EventList { wheel: Wheel::new(), lanes: Lanes::new(), sequence: 0 }
+        EventList { wheel: Wheel::new(), lanes: Lanes::new(), soon: None, sequence: 0 }
     }
 
     /// Forgets all events and lanes, and keeps the room.
     pub fn clear(&mut self) {
         self.wheel.clear();
         self.lanes.clear();
+        self.soon = None;
         self.sequence = 0;
     }
 
@@ -76,9 +79,28 @@ impl<E: Copy> EventList<E> {
         self.lanes.push(lane, entry);
     }
 
+    /// Adds an event at `now`, the time of the last event that left.
+    #[inline]
+    pub fn push_now(&mut self, now: Time, event: E) {
+        let entry = self.entry(now, event);
+        if self.soon.is_some() {
+            return self.wheel.push(entry);
+        }
+        self.soon = Some(entry);
+    }
+
     /// Takes the earliest event, unless it lies at `end` or later.
     #[inline]
     pub fn pop_before(&mut self, end: Time) -> Option<(Time, E)> {
+        if let Some(soon) = self.soon
+            && self.is_first(&soon)
+        {
+            if soon.time >= end {
+                return None;
+            }
+            self.soon = None;
+            return Some((soon.time, soon.event));
+        }
         let lane = self.lanes.first_key();
         // Past the head of the lanes the wheel need not look; at its very time it must.
         let limit = end.nanos().min(((lane >> 64) as u64).saturating_add(1));
@@ -99,9 +121,17 @@ impl<E: Copy> EventList<E> {
         entry.map(|entry| (entry.time, entry.event))
     }
 
+    /// Whether an entry leaves before all in wheel and lanes.
+    #[inline]
+    fn is_first(&mut self, soon: &Entry<E>) -> bool {
+        let key = soon.key();
+        let limit = soon.time.nanos().saturating_add(1);
+        key < self.lanes.first_key() && self.wheel.peek(limit).is_none_or(|entry| key < entry.key())
+    }
+
     /// Number of events to come, stale ones included.
     pub fn len(&self) -> usize {
-        self.wheel.len() + self.lanes.len()
+        self.wheel.len() + self.lanes.len() + usize::from(self.soon.is_some())
     }
 
     /// True when nothing is to come.

@@ -141,6 +141,12 @@ impl Pair {
     }
 
     fn push_after(&mut self, span: Span) {
+        if span == Span::ZERO {
+            self.list.push_now(self.now, self.pushed);
+            self.heap.push(Reverse((self.now, self.pushed)));
+            self.pushed += 1;
+            return;
+        }
         match self.list.lane(span) {
             Some(lane) => self.list.push_in(lane, self.now, self.pushed),
             None => self.list.push(self.now + span, self.pushed),
