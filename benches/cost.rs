@@ -107,7 +107,7 @@ impl Measured {
     fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);
-        let mut titles = vec![self.series.counts(), "simulated s", "events", "CPU s", "ns/event"];
+        let mut titles = vec![self.series.counts(), "simulated s", "events", "CPU ms", "ns/event"];
         titles.extend(["CPU ms per simulated s", "peak MB", "bytes for each more"]);
         if self.series == Series::Seeds {
             titles.extend(["wall s", "wall s, 2 threads", "peak MB, 2 threads"]);
@@ -129,7 +129,7 @@ impl Measured {
             grouped(f64::from(point.size)),
             figure(self.series.simulated_s(point.size)),
             grouped(report.events as f64),
-            figure(report.cpu_s),
+            figure(report.cpu_s * 1e3),
             figure(report.ns_per_event()),
             figure(self.cpu_ms_per_simulated_s(point)),
             mb(report),
@@ -183,7 +183,8 @@ fn figure(value: f64) -> String {
         99.95.. => grouped(value),
         9.995.. => format!("{value:.1}"),
         0.9995.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
+        0.09995.. => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
     }
 }
 

@@ -92,7 +92,7 @@ impl Series {
     pub fn counts(self) -> &'static str {
         match self {
             Series::Load => "new requests [1/s]",
-            Series::InFlight => "in flight",
+            Series::InFlight => "requests in flight",
             _ => self.name(),
         }
     }
