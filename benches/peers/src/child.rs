@@ -36,15 +36,15 @@ impl Report {
 pub fn measure(contestant: Contestant, scenario: Scenario, seed: u64, runs: u32) -> Result<Report> {
     let clock = ProcessTime::try_now().context("this machine does not tell processor time")?;
     let seeds = seed..seed + u64::from(runs);
-    let outcomes = seeds.map(|seed| contestant.run(scenario, seed)).collect::<Result<_>>()?;
+    let outcomes = contestant.run(scenario, seeds)?;
     let cpu_s = clock.try_elapsed()?.as_secs_f64();
     Ok(Report { cpu_s, peak_mb: peak_mb(), outcomes })
 }
 
 /// Has a contestant run in a process of its own.
 pub fn spawn(contestant: Contestant, scenario: Scenario, seed: u64) -> Result<Report> {
-    let mut command = if contestant == Contestant::Simpy {
-        simpy::command(scenario, contestant.seconds(scenario), seed)
+    let mut command = if contestant.is_python() {
+        simpy::command(contestant, scenario, seed)
     } else {
         let program = env::current_exe().context("cannot find this program's own file")?;
         let mut command = Command::new(program);

@@ -47,8 +47,9 @@ const SEEDS_APART: u64 = 1_000;
 
 /// Runs all rounds, with progress on standard error.
 pub fn fight(plan: &Plan) -> Result<Vec<Bout>> {
-    let python = plan.only.contains(&Contestant::Simpy) && simpy::is_there();
-    if plan.only.contains(&Contestant::Simpy) && !python {
+    let asked_for = plan.only.iter().any(|contestant| contestant.is_python());
+    let python = asked_for && simpy::is_there();
+    if asked_for && !python {
         eprintln!("no Python that knows SimPy; name one in METASTABLE_PYTHON");
     }
     let mut bouts = Vec::new();
@@ -57,7 +58,7 @@ pub fn fight(plan: &Plan) -> Result<Vec<Bout>> {
         order.rotate_left(round as usize % plan.only.len());
         for &model in &plan.models {
             for &contestant in &order {
-                let there = contestant != Contestant::Simpy || python;
+                let there = !contestant.is_python() || python;
                 let slow = contestant.is_slow(model) && round >= plan.slow_rounds;
                 if there && !slow {
                     bouts.push(bout(contestant, model, round, plan.rounds));

@@ -1,14 +1,20 @@
 //! The contestants: who simulates, how long, and how each is used.
 //!
-//! Where a library's documentation offers more than one way, the fastest was taken. All but the
-//! product and SimPy draw from one generator ([`crate::limit::Draws`]), faster than those they
-//! bring; the product draws from its own, which is keyed and costs more.
+//! Each library takes part twice: once tuned, the fastest way that was found for these very models,
+//! and once as the examples of its guide write such models. All but the product and SimPy draw from
+//! one generator ([`crate::limit::Draws`]), faster than those they bring; the product draws from
+//! its own, which is keyed and costs more.
 
 mod nexosim;
+mod nexosim_guide;
 mod product;
 mod simcore;
+mod simcore_guide;
 pub mod simpy;
 mod simu_des;
+mod simu_des_guide;
+
+use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
@@ -27,12 +33,20 @@ pub enum Contestant {
     Limit,
     /// <https://crates.io/crates/simcore>
     Simcore,
+    /// The same, as its guide has it.
+    SimcoreGuide,
     /// <https://crates.io/crates/nexosim>
     Nexosim,
+    /// The same, as its guide has it.
+    NexosimGuide,
     /// <https://crates.io/crates/simu-des>
     SimuDes,
+    /// The same, as its guide has it.
+    SimuDesGuide,
     /// <https://simpy.readthedocs.io>
     Simpy,
+    /// The same, as its guide has it.
+    SimpyGuide,
 }
 
 /// Length of M/M/1 (s); the product's model file says the same.
@@ -44,35 +58,65 @@ impl Contestant {
         match self {
             Contestant::Metastable => "metastable",
             Contestant::Limit => "limit (by hand)",
-            Contestant::Simcore => "simcore 0.1",
-            Contestant::Nexosim => "nexosim 1.0",
-            Contestant::SimuDes => "simu-des 0.1",
-            Contestant::Simpy => "SimPy 4",
+            Contestant::Simcore => "simcore 0.1, tuned",
+            Contestant::SimcoreGuide => "simcore 0.1, as its guide has it",
+            Contestant::Nexosim => "nexosim 1.0, tuned",
+            Contestant::NexosimGuide => "nexosim 1.0, as its guide has it",
+            Contestant::SimuDes => "simu-des 0.1, tuned",
+            Contestant::SimuDesGuide => "simu-des 0.1, as its guide has it",
+            Contestant::Simpy => "SimPy 4, tuned",
+            Contestant::SimpyGuide => "SimPy 4, as its guide has it",
         }
     }
 
-    /// Simulates the scenario once.
-    pub fn run(self, scenario: Scenario, seed: u64) -> Result<Outcome> {
-        let seconds = self.seconds(scenario);
-        match (self, scenario) {
-            (Contestant::Metastable, _) => product::run(scenario, seed),
-            (Contestant::Limit, Scenario::Mm1) => Ok(limit::mm1(seed, seconds)),
-            (Contestant::Limit, Scenario::Storm) => Ok(limit::storm(seed)),
-            (Contestant::Simcore, Scenario::Mm1) => Ok(simcore::mm1(seed, seconds)),
-            (Contestant::Simcore, Scenario::Storm) => Ok(simcore::storm(seed)),
-            (Contestant::Nexosim, Scenario::Mm1) => told(nexosim::mm1(seed, seconds)),
-            (Contestant::Nexosim, Scenario::Storm) => told(nexosim::storm(seed)),
-            (Contestant::SimuDes, Scenario::Mm1) => Ok(simu_des::mm1(seed, seconds)),
-            (Contestant::SimuDes, Scenario::Storm) => Ok(simu_des::storm(seed)),
-            (Contestant::Simpy, _) => bail!("SimPy runs in a Python of its own"),
+    /// Whether it runs in a Python of its own.
+    pub fn is_python(self) -> bool {
+        matches!(self, Contestant::Simpy | Contestant::SimpyGuide)
+    }
+
+    /// Simulates the scenario once for each seed, one after the other.
+    pub fn run(self, scenario: Scenario, seeds: Range<u64>) -> Result<Vec<Outcome>> {
+        if self == Contestant::Metastable {
+            return product::run(scenario, seeds);
         }
+        seeds.map(|seed| self.run_once(scenario, seed)).collect()
+    }
+
+    fn run_once(self, scenario: Scenario, seed: u64) -> Result<Outcome> {
+        let seconds = self.seconds(scenario);
+        match scenario {
+            Scenario::Mm1 => match self {
+                Contestant::Limit => Ok(limit::mm1(seed, seconds)),
+                Contestant::Simcore => Ok(simcore::mm1(seed, seconds)),
+                Contestant::SimcoreGuide => Ok(simcore_guide::mm1(seed, seconds)),
+                Contestant::Nexosim => told(nexosim::mm1(seed, seconds)),
+                Contestant::NexosimGuide => told(nexosim_guide::mm1(seed, seconds)),
+                Contestant::SimuDes => Ok(simu_des::mm1(seed, seconds)),
+                Contestant::SimuDesGuide => Ok(simu_des_guide::mm1(seed, seconds)),
+                other => other.runs_elsewhere(),
+            },
+            Scenario::Storm => match self {
+                Contestant::Limit => Ok(limit::storm(seed)),
+                Contestant::Simcore => Ok(simcore::storm(seed)),
+                Contestant::SimcoreGuide => Ok(simcore_guide::storm(seed)),
+                Contestant::Nexosim => told(nexosim::storm(seed)),
+                Contestant::NexosimGuide => told(nexosim_guide::storm(seed)),
+                Contestant::SimuDes => Ok(simu_des::storm(seed)),
+                Contestant::SimuDesGuide => Ok(simu_des_guide::storm(seed)),
+                other => other.runs_elsewhere(),
+            },
+        }
+    }
+
+    fn runs_elsewhere(self) -> Result<Outcome> {
+        bail!("{} is not run seed by seed in this process", self.name())
     }
 
     /// Simulated time of one run (s).
     pub fn seconds(self, scenario: Scenario) -> f64 {
         match (self, scenario) {
             (_, Scenario::Storm) => STORM_END,
-            (Contestant::Simpy, Scenario::Mm1) => MM1_SECONDS / 10.0,
+            (Contestant::Simpy | Contestant::SimpyGuide, Scenario::Mm1) => MM1_SECONDS / 10.0,
             (_, Scenario::Mm1) => MM1_SECONDS,
         }
     }
@@ -88,9 +132,9 @@ impl Contestant {
         }
     }
 
-    /// Whether one run takes most of a minute.
+    /// Whether one run takes most of a minute or more.
     pub fn is_slow(self, scenario: Scenario) -> bool {
-        (self, scenario) == (Contestant::Simpy, Scenario::Storm)
+        self.is_python() && scenario == Scenario::Storm
     }
 }
 

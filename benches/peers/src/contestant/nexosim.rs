@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::{ATTEMPTS, Draws, LATE, MM1_RATE, Outcome, SERVICE, STORM_END, TIMEOUT};
 
 /// Whole nanoseconds, as the library's clock has them; events must lie in the future.
-fn span(seconds: f64) -> Duration {
+pub(super) fn span(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9) as u64 + 1)
 }
 

@@ -1,6 +1,7 @@
 //! The product, as its users run it: a model file read, checked and simulated with all metrics on.
 
 use std::fs;
+use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow};
 use metastable::kernel::Time;
@@ -11,14 +12,21 @@ use metastable::simulation::Simulation;
 use crate::limit::{LATE, Outcome};
 use crate::scenario::Scenario;
 
-/// Reads the scenario's model file and runs it once.
-pub fn run(scenario: Scenario, seed: u64) -> Result<Outcome> {
+/// Reads the scenario's model file and runs it once for each seed. As in an ensemble, each run
+/// begins in the room of the run before, with its memory.
+pub fn run(scenario: Scenario, seeds: Range<u64>) -> Result<Vec<Outcome>> {
     let path = scenario.model_file();
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     let model = Model::parse(&text, &|name| Err(format!("{name}: no other files")))
         .map_err(|faults| anyhow!("{path} is no sound model: {faults:?}"))?;
-    let record = Simulation::new(&model, seed, 0.0).run(&mut ());
-    Ok(outcome(scenario, &model, &record))
+    let mut simulation = Simulation::new(&model, seeds.start, 0.0);
+    let outcomes = seeds.clone().map(|seed| {
+        if seed != seeds.start {
+            simulation.restart(&model, seed, 0.0);
+        }
+        outcome(scenario, &model, &simulation.run(&mut ()))
+    });
+    Ok(outcomes.collect())
 }
 
 fn outcome(scenario: Scenario, model: &Model, record: &Record) -> Outcome {
@@ -65,4 +73,18 @@ fn counts(model: &Model, record: &Record, from: Time) -> Outcome {
         }
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_the_room_of_another_comes_to_the_same() {
+        for scenario in [Scenario::Mm1, Scenario::Storm] {
+            let in_a_row = run(scenario, 1..4).unwrap();
+            let apart = (1..4).map(|seed| run(scenario, seed..seed + 1).unwrap()[0]);
+            assert_eq!(in_a_row, apart.collect::<Vec<_>>());
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::env;
 use std::process::{Command, Stdio};
 
+use super::Contestant;
 use crate::scenario::Scenario;
 
 /// The interpreter: the one that `METASTABLE_PYTHON` names, or `python3`.
@@ -18,9 +19,11 @@ pub fn is_there() -> bool {
 }
 
 /// The command that simulates one run and prints one line of JSON.
-pub fn command(scenario: Scenario, seconds: f64, seed: u64) -> Command {
+pub fn command(contestant: Contestant, scenario: Scenario, seed: u64) -> Command {
+    let way = if contestant == Contestant::SimpyGuide { "guide" } else { "tuned" };
+    let seconds = contestant.seconds(scenario).to_string();
     let mut command = Command::new(python());
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/simpy_models.py"));
-    command.args([scenario.name(), &seconds.to_string(), &seed.to_string()]);
+    command.args([scenario.name(), way, &seconds, &seed.to_string()]);
     command
 }
