@@ -1,9 +1,9 @@
 //! What acts on the whole: windows that end, triggers that come and go, the operator and his
 //! playbook.
 
-use super::Simulation;
 use super::event::Event;
 use super::world::{Station, StationId, TierRun};
+use super::{Next, Simulation};
 use crate::document::TierId;
 use crate::kernel::Time;
 use crate::measure::{LogEntry, Window};
@@ -187,11 +187,9 @@ impl Simulation<'_> {
     }
 
     /// The rate limit of a tier rises by a step, or is lifted at the end of its ramp.
-    pub(super) fn step_ramp(&mut self, tier: u16, serial: u16) {
+    pub(super) fn step_ramp(&mut self, tier: u16, serial: u16) -> Next {
         let state = &mut self.tiers[usize::from(tier)];
-        let Some((ramp, from, steps)) = state.ramp.filter(|_| serial == state.ramp_serial) else {
-            return;
-        };
+        let (ramp, from, steps) = state.ramp.filter(|_| serial == state.ramp_serial)?;
         let rate = ramp.rate(from, steps + 1);
         state.limiter = rate.map(|rate| Admission::at(rate).start(self.now));
         state.ramp = rate.map(|_| (ramp, from, steps + 1));
@@ -206,12 +204,14 @@ impl Simulation<'_> {
             }
             None => self.log(format!("limit of {name} lifted"), true),
         }
+        None
     }
 
     /// A restarted tier is up again.
-    pub(super) fn revive(&mut self, tier: u16) {
+    pub(super) fn revive(&mut self, tier: u16) -> Next {
         let name = self.model.names.tier_name(TierId(tier)).to_owned();
         self.log(format!("{name} is up again"), true);
+        None
     }
 
     /// Puts the beginning and the end of each trigger into the event list.
@@ -224,7 +224,7 @@ impl Simulation<'_> {
         }
     }
 
-    pub(super) fn begin_trigger(&mut self, number: u16) {
+    pub(super) fn begin_trigger(&mut self, number: u16) -> Next {
         let trigger = &self.model.triggers[usize::from(number)];
         self.log(format!("{} begins", trigger.lever.describe(&self.model.names)), false);
         match &trigger.lever {
@@ -234,7 +234,7 @@ impl Simulation<'_> {
                         entries.flush();
                     }
                 }
-                return;
+                return None;
             }
             Lever::Pause(tiers) => {
                 for tier in tiers {
@@ -248,9 +248,10 @@ impl Simulation<'_> {
         }
         self.active[usize::from(number)] = true;
         self.apply_triggers();
+        None
     }
 
-    pub(super) fn end_trigger(&mut self, number: u16) {
+    pub(super) fn end_trigger(&mut self, number: u16) -> Next {
         let trigger = &self.model.triggers[usize::from(number)];
         self.log(format!("{} ends", trigger.lever.describe(&self.model.names)), false);
         self.active[usize::from(number)] = false;
@@ -266,6 +267,7 @@ impl Simulation<'_> {
             }
             self.wake(tier);
         }
+        None
     }
 
     fn apply_triggers(&mut self) {

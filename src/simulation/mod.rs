@@ -93,11 +93,6 @@ impl Room {
 /// and on, is a chain of calls.
 type Next = Option<Id>;
 
-/// What acts on the whole moves no single attempt.
-fn done((): ()) -> Next {
-    None
-}
-
 /// Who looks on while a run goes on.
 pub trait Watch {
     /// Attempts of the trace, in the order in which their story ended.
@@ -250,10 +245,10 @@ impl<'m> Simulation<'m> {
             Event::RetryDue(call) => self.retry(call),
             Event::LookupEnd(call) => self.end_lookup(call),
             Event::PauseEnd(attempt) => self.end_pause(attempt),
-            Event::TriggerBegin(trigger) => done(self.begin_trigger(trigger)),
-            Event::TriggerEnd(trigger) => done(self.end_trigger(trigger)),
-            Event::RampStep { tier, serial } => done(self.step_ramp(tier, serial)),
-            Event::Revival(tier) => done(self.revive(tier)),
+            Event::TriggerBegin(trigger) => self.begin_trigger(trigger),
+            Event::TriggerEnd(trigger) => self.end_trigger(trigger),
+            Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
+            Event::Revival(tier) => self.revive(tier),
         }
     }
 
