@@ -112,8 +112,8 @@ fn counted(record: &Record) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-    /// Where nothing can befall a request but its one call, the engine goes a short way. A lever that
-    /// could make requests fail, though it is as good as never moved, bars it.
+    /// Where nothing can befall a request but its one call, the engine goes a short way. A lever
+    /// that could make requests fail, though it is as good as never moved, bars it.
     #[test]
     fn the_short_way_counts_what_the_long_way_counts(
         random in random_model(false),
