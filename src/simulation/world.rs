@@ -2,9 +2,10 @@
 //! its conditions, its counters and the state of its mechanisms. What an event needs of a tier lies
 //! together, so that it is looked up once.
 //!
-//! A user request is an attempt at a client tier. It makes *calls*; a call makes attempts at its
-//! callee, one after the other; each of these may make calls of its own. An attempt belongs to two
-//! parties, its caller and its callee, and is freed when both are done with it.
+//! A user request is an attempt at a client tier, or, where it is one call and nothing else, that
+//! call alone. It makes *calls*; a call makes attempts at its callee, one after the other; each of
+//! these may make calls of its own. An attempt belongs to two parties, its caller and its callee,
+//! and is freed when both are done with it.
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Lane, Span, Time};
