@@ -107,6 +107,16 @@ impl<W: Copy> Waiting<W> {
         }
     }
 
+    /// Who would be next, or a husk before that one; those that go on after a call are not looked
+    /// at.
+    #[inline]
+    pub fn first(&self, discipline: Discipline) -> Option<W> {
+        match discipline {
+            Discipline::Fifo => self.fresh.front().copied(),
+            Discipline::Lifo => self.fresh.back().copied(),
+        }
+    }
+
     /// Notes that one in the middle has left; it must be a husk to `waits` already.
     pub fn leave(&mut self, waits: impl Fn(W) -> bool) {
         self.husks += 1;

@@ -85,9 +85,14 @@ impl Simulation<'_> {
         call.alone = caller.alone_since != Time::NEVER;
         call.traced = caller.traced;
         call.backing_off = false;
-        call.alone_since = caller.alone_since;
-        call.operation = operation;
-        call.request = caller.request;
+        // What few want to know lies on the second line, left alone where nobody does.
+        if call.alone {
+            call.alone_since = caller.alone_since;
+        }
+        if self.tells_operations || caller.traced {
+            call.operation = operation;
+            call.request = caller.request;
+        }
         if let Parent::Attempt(parent) = caller.parent {
             call.sibling = caller.sibling;
             self.services[self.attempts[parent].service].first_call = id;
@@ -364,6 +369,7 @@ impl Simulation<'_> {
     pub(super) fn time_out(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get(id).filter(|attempt| attempt.awaited())?;
         let Caller::Call(call) = attempt.caller else { return None };
+        self.calls.prefetch(call);
         let edge = attempt.edge;
         let connected = attempt.state != State::PoolWaiting;
         if connected {

@@ -54,4 +54,22 @@ pub enum Event {
     Revival(u16),
 }
 
+impl Event {
+    /// The attempt that it is about.
+    #[inline]
+    pub fn attempt(self) -> Option<Id> {
+        match self {
+            Event::Connected(id)
+            | Event::Delivery(id)
+            | Event::WorkEnd(id)
+            | Event::QueueWaitEnd(id)
+            | Event::Reply(id)
+            | Event::Timeout(id)
+            | Event::PoolWaitEnd(id)
+            | Event::PauseEnd(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 const _: () = assert!(size_of::<Event>() <= 12, "events are copied millions of times a second");

@@ -71,7 +71,6 @@ pub struct Simulation<'m> {
 }
 
 /// What a run needs much memory for.
-#[derive(Default)]
 struct Room {
     events: EventList<Event>,
     attempts: Slab<Attempt>,
@@ -79,7 +78,20 @@ struct Room {
     services: Arena<Service>,
 }
 
+/// So many attempts, and calls, get their addresses at the start: 32 and 64 MB of addresses, which
+/// cost nothing until they are used.
+const ROOM: usize = 1 << 19;
+
 impl Room {
+    fn new() -> Self {
+        Room {
+            events: EventList::new(),
+            attempts: Slab::with_capacity(ROOM),
+            calls: Slab::with_capacity(ROOM),
+            services: Arena::default(),
+        }
+    }
+
     fn clear(&mut self) {
         self.events.clear();
         self.attempts.clear();
@@ -114,7 +126,7 @@ impl<'m> Simulation<'m> {
     /// A run of `model` from its start, with the given seed; `trace` is the share of user requests
     /// to be traced.
     pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
-        Self::in_room(model, seed, trace, Room::default())
+        Self::in_room(model, seed, trace, Room::new())
     }
 
     /// The same as [`Self::new`] in the room of a run that is over, which spares the memory of a
@@ -218,6 +230,7 @@ impl<'m> Simulation<'m> {
             self.now = now;
             self.left = end.since(now);
             self.record.totals.events += 1;
+            self.foresee();
             let next = self.handle(event);
             self.go_on(next);
             while let Some(station) = self.freed.pop() {
@@ -249,6 +262,16 @@ impl<'m> Simulation<'m> {
             Event::TriggerEnd(trigger) => self.end_trigger(trigger),
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
             Event::Revival(tier) => self.revive(tier),
+        }
+    }
+
+    /// Fetches the attempts whose events come next: most have lain untouched for long.
+    #[inline(always)]
+    fn foresee(&self) {
+        for event in self.events.ahead() {
+            if let Some(attempt) = event.and_then(Event::attempt) {
+                self.attempts.prefetch(attempt);
+            }
         }
     }
 

@@ -211,6 +211,9 @@ impl Simulation<'_> {
         let attempts = &self.attempts;
         let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
         let next = station.waiting.pop(discipline, waits)?;
+        if let Some(after) = station.waiting.first(discipline) {
+            attempts.prefetch(after);
+        }
         tier.meter.queue.down(self.left);
         Some(next)
     }
@@ -345,6 +348,10 @@ impl Simulation<'_> {
     pub(super) fn end_work(&mut self, id: Id) -> Next {
         let attempt =
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
+        self.services.prefetch(attempt.service);
+        if let Caller::Call(call) = attempt.caller {
+            self.calls.prefetch(call);
+        }
         let tier = &mut self.tiers[attempt.tier.index()];
         let service = &mut self.services[attempt.service];
         if tier.paused > service.pauses {

@@ -79,6 +79,12 @@ impl<E: Copy> Lanes<E> {
         self.heads[self.first]
     }
 
+    /// The earliest event of all lanes.
+    #[inline]
+    pub fn ahead(&self) -> Option<E> {
+        self.queues.get(self.first)?.front().map(|entry| entry.event)
+    }
+
     /// Takes the earliest entry of all lanes.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry<E>> {

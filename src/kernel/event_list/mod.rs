@@ -121,6 +121,12 @@ impl<E: Copy> EventList<E> {
         entry.map(|entry| (entry.time, entry.event))
     }
 
+    /// Events that are soon to leave, of the wheel and of the lanes: a hint of what will be wanted.
+    #[inline]
+    pub fn ahead(&self) -> [Option<E>; 2] {
+        [self.wheel.ahead(), self.lanes.ahead()]
+    }
+
     /// Whether an entry leaves before all in wheel and lanes.
     #[inline]
     fn is_first(&mut self, soon: &Entry<E>) -> bool {

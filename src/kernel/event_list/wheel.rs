@@ -124,6 +124,12 @@ impl<E: Copy> Wheel<E> {
         self.bottom.last()
     }
 
+    /// The earliest event, where it is at hand.
+    #[inline]
+    pub fn ahead(&self) -> Option<E> {
+        self.bottom.last().map(|entry| entry.event)
+    }
+
     /// Takes what `peek` has shown.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry<E>> {
