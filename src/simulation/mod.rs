@@ -119,6 +119,9 @@ pub trait Watch {
 /// Nobody looks on.
 impl Watch for () {}
 
+/// Attempts, at 64 bytes each, that a processor's nearer caches hold together with all else.
+const MANY: usize = 4_096;
+
 /// Rows of the trace that are handed over at once.
 const TRACE_BATCH: usize = 131_072;
 
@@ -265,9 +268,13 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Fetches the attempts whose events come next: most have lain untouched for long.
+    /// Fetches the attempts whose events come next: where there are many, most have lain untouched
+    /// for long.
     #[inline(always)]
     fn foresee(&self) {
+        if self.attempts.room() < MANY {
+            return;
+        }
         for event in self.events.ahead() {
             if let Some(attempt) = event.and_then(Event::attempt) {
                 self.attempts.prefetch(attempt);
