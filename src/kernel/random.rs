@@ -44,6 +44,7 @@ pub enum Purpose {
     Thinning = 16,
     Lookup = 17,
     Fallback = 18,
+    RetryAfter = 19,
 }
 
 /// An endless run of random numbers, opened on a key for one purpose. Implements `rand`'s generator

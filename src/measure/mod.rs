@@ -6,6 +6,7 @@
 
 pub mod figures;
 pub mod gauge;
+pub mod herd;
 pub mod histogram;
 pub mod interval;
 pub mod meter;
@@ -13,6 +14,7 @@ pub mod record;
 
 pub use figures::{EdgeFigures, Frame, TierFigures};
 pub use gauge::Gauge;
+pub use herd::Herd;
 pub use histogram::{Histogram, Sparse};
 pub use interval::{Estimate, Interval, Share};
 pub use meter::{EdgeMeter, TierMeter};

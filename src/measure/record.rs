@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::Time;
+use crate::measure::herd::Herd;
 use crate::measure::histogram::Sparse;
 use crate::mechanism::outcome::{Outcome, Reason};
 
@@ -20,6 +21,8 @@ pub struct Record {
     pub tiers: Vec<Vec<TierRow>>,
     /// By edge, then by window.
     pub edges: Vec<Vec<EdgeRow>>,
+    /// By tier, what became of its herd, where it has one.
+    pub herds: Vec<Option<Herd>>,
     /// What triggers and the operator did, in order of time.
     pub log: Vec<LogEntry>,
     /// Counts over the whole run, warm-up included.

@@ -2,7 +2,8 @@
 //! back.
 //!
 //! A token bucket: `rate` tokens a second, at most `burst` of them kept; an attempt takes one or is
-//! refused at once. A ramp raises the rate by a share of its starting value every so often.
+//! refused at once. Or fixed windows: so many permits in each, counted anew at its start, which
+//! lets in twice as many around a border. A ramp raises the rate by a share of its starting value every so often.
 
 use crate::document::Value;
 use crate::kernel::{Span, Time};
@@ -14,6 +15,8 @@ pub struct Admission {
     pub rate: f64,
     /// Most that may come at once.
     pub burst: f64,
+    /// The length of fixed windows, with `burst` permits each; `None`: a token bucket.
+    pub window: Option<Span>,
 }
 
 /// A stepwise raise of the rate.
@@ -36,12 +39,20 @@ pub struct Limiter {
 }
 
 impl Admission {
-    /// Reads `admission = "5000/s"` or `admission = { rate = "5000/s", burst = 100 }`.
+    /// Reads `admission = "5000/s"`, `{ rate = "5000/s", burst = 100 }` or `{ permits = 12, every =
+    /// "100ms" }`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         if !value.is_section() {
             return value.rate().map(Self::at);
         }
         let section = value.section()?;
+        if let Some(permits) = section.get("permits") {
+            let every =
+                section.require("every", "add every = \"1s\"").and_then(|v| v.positive_duration());
+            let permits = permits.whole(1, 1_000_000_000);
+            section.finish();
+            return Some(Self::windows(permits? as u32, every?));
+        }
         let rate = section.require("rate", "add rate = \"5000/s\"").and_then(|v| v.rate());
         let burst = section.get("burst").map(|v| v.number_above(0.0, 1e9));
         section.finish();
@@ -55,12 +66,19 @@ impl Admission {
     /// At this rate, with a burst of 100 ms of it, and of ten at least: with less, chance alone
     /// makes arrivals bunch and a limit turn away what is well below it.
     pub fn at(rate: f64) -> Self {
-        Admission { rate, burst: (rate / 10.0).max(10.0) }
+        Admission { rate, burst: (rate / 10.0).max(10.0), window: None }
+    }
+
+    /// So many in each fixed window of this length, counted from the start of the run.
+    pub fn windows(permits: u32, every: Span) -> Self {
+        let burst = f64::from(permits);
+        Admission { rate: burst / every.seconds(), burst, window: Some(every) }
     }
 
     /// A limiter that starts full.
     pub fn start(self, now: Time) -> Limiter {
-        Limiter { rule: self, tokens: self.burst.min(self.rate), filled_at: now }
+        let tokens = if self.window.is_some() { self.burst } else { self.burst.min(self.rate) };
+        Limiter { rule: self, tokens, filled_at: now }
     }
 }
 
@@ -100,8 +118,15 @@ impl Limiter {
     /// Whether an attempt that comes at `now` is let in.
     #[inline]
     pub fn admits(&mut self, now: Time) -> bool {
-        let earned = now.since(self.filled_at).seconds() * self.rule.rate;
-        self.tokens = (self.tokens + earned).min(self.rule.burst);
+        if let Some(window) = self.rule.window {
+            let number = |time: Time| time.nanos() / window.nanos();
+            if number(now) != number(self.filled_at) {
+                self.tokens = self.rule.burst;
+            }
+        } else {
+            let earned = now.since(self.filled_at).seconds() * self.rule.rate;
+            self.tokens = (self.tokens + earned).min(self.rule.burst);
+        }
         self.filled_at = now;
         // Arrivals at the rate itself must find their token, though nanoseconds leave it short by
         // up to 10⁻⁷ (1 ns at 100/s; above that rate the bucket holds more than one).
@@ -128,6 +153,16 @@ mod tests {
         let admitted =
             (1..=10_000).filter(|&i| limiter.admits(Time::ZERO + Span::from_millis(i))).count();
         assert!((499..=501).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn a_window_has_its_permits_and_the_next_one_its_own() {
+        let mut limiter = Admission::windows(12, Span::from_millis(100)).start(Time::ZERO);
+        let mut admitted = |millis| {
+            let now = Time::ZERO + Span::from_millis(millis);
+            (0..20).filter(|_| limiter.admits(now)).count()
+        };
+        assert_eq!([admitted(99), admitted(100), admitted(199), admitted(250)], [12, 12, 0, 12]);
     }
 
     #[test]

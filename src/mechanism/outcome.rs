@@ -1,4 +1,6 @@
-//! How an attempt ends, as its caller sees it.
+//! How an attempt ends, as its caller sees it, and the status that an answer carries.
+
+use crate::document::Value;
 
 /// The end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,56 @@ pub enum Reason {
     Dropped = 6,
     /// Its caller had left, and the tier does not serve such.
     Left = 7,
+}
+
+/// The status of an answer, as HTTP numbers it (RFC 9110, RFC 6585, RFC 8470): one of
+/// [`Status::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(u8);
+
+impl Status {
+    /// Those that retry rules tell apart; the first is final for all of them.
+    pub const ALL: [u16; 11] = [400, 401, 403, 404, 408, 425, 429, 500, 502, 503, 504];
+
+    /// Too many requests.
+    pub const TOO_MANY: Status = Status(6);
+    /// Internal error.
+    pub const INTERNAL: Status = Status(7);
+    /// Unavailable.
+    pub const UNAVAILABLE: Status = Status(9);
+    /// The gateway's own patience is over.
+    pub const GATEWAY_TIMEOUT: Status = Status(10);
+
+    /// The status of a number.
+    pub fn of(number: u16) -> Option<Self> {
+        let index = Self::ALL.iter().position(|&known| known == number);
+        index.map(|index| Status(index as u8))
+    }
+
+    /// Its number.
+    pub fn number(self) -> u16 {
+        Self::ALL[usize::from(self.0)]
+    }
+
+    /// Its place in a set of bits.
+    pub fn bit(self) -> u16 {
+        1 << self.0
+    }
+
+    /// Reads `429`.
+    pub fn read(value: &Value<'_>) -> Option<Self> {
+        let number = value.whole(100, 599)?;
+        let status = Self::of(number as u16);
+        if status.is_none() {
+            let known = Self::ALL.map(|known| known.to_string());
+            value.fault(
+                &format!("{number} is no status that the model tells apart"),
+                "callers decide by it whether to try again",
+                &format!("use one of {}", known.join(", ")),
+            );
+        }
+        status
+    }
 }
 
 impl Reason {
@@ -78,6 +130,19 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_status_is_found_by_its_number() {
+        for (number, status) in [
+            (429, Status::TOO_MANY),
+            (500, Status::INTERNAL),
+            (503, Status::UNAVAILABLE),
+            (504, Status::GATEWAY_TIMEOUT),
+        ] {
+            assert_eq!((Status::of(number), status.number()), (Some(status), number));
+        }
+        assert_eq!(Status::of(200), None);
+    }
 
     #[test]
     fn every_reason_stands_at_its_own_number() {

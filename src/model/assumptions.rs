@@ -1,7 +1,7 @@
 //! The settings that decide verdicts, as a model uses them: each run lists them, the defaults among
 //! them.
 
-use super::{Edge, Model, Tier};
+use super::{Edge, Model, Policy, Tier};
 use crate::document::{EdgeId, rate_text, share_text};
 use crate::kernel::Span;
 use crate::mechanism::budget::{Debit, Deposit, Scope};
@@ -15,7 +15,10 @@ pub fn assumptions(model: &Model) -> Vec<String> {
     let tiers = model.tier_ids().map(|id| {
         let name = model.names.tier_name(id);
         match &model.tier(id).arrivals {
-            Some(arrivals) => format!("{name}: arrivals are {}", arrivals.describe()),
+            Some(arrivals) => {
+                let timer = model.tier(id).timer.map(|timer| format!("; {}", timer.describe()));
+                format!("{name}: arrivals are {}{}", arrivals.describe(), timer.unwrap_or_default())
+            }
             None => format!("{name}: {}", tier(model.tier(id))),
         }
     });
@@ -56,8 +59,11 @@ fn tier(tier: &Tier) -> String {
         parts.push(format!("no step begins with less than {} left", tier.min_remaining));
     }
     if let Some(admission) = &tier.admission {
-        let rate = rate_text(admission.rate);
-        parts.push(format!("rate limit {rate} with bursts of {:.0}", admission.burst));
+        let (rate, burst) = (rate_text(admission.rate), admission.burst);
+        parts.push(match admission.window {
+            None => format!("rate limit {rate} with bursts of {burst:.0}"),
+            Some(window) => format!("rate limit {burst} in each {window}"),
+        });
     }
     if tier.errors > 0.0 {
         parts.push(format!("{} fail after their work", share_text(tier.errors)));
@@ -71,10 +77,7 @@ fn tier(tier: &Tier) -> String {
 fn edge(model: &Model, id: EdgeId) -> String {
     let edge = model.edge(id);
     let mut parts = vec![patience(edge)];
-    parts.push(match edge.retry.attempts {
-        1 => "no retry".into(),
-        attempts => format!("{attempts} attempts in all"),
-    });
+    parts.extend(Policy { retry: edge.retry.clone(), budget: edge.budget }.describe());
     if let Some(budget) = &edge.budget {
         let paid = match budget.debit {
             Debit::Decision => "at decision",

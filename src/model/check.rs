@@ -49,7 +49,7 @@ fn longest(edge: &Edge) -> Option<Span> {
     let own_clock = edge.pool.filter(|pool| pool.clock == crate::mechanism::pool::Clock::Own);
     let wait = own_clock.map_or(Some(Span::ZERO), |pool| pool.wait);
     let all = edge.patience.timeout.zip(wait).map(|(timeout, wait)| {
-        (timeout + wait).scaled(f64::from(attempts)) + edge.retry.backoff.longest_total(attempts)
+        (timeout + wait).scaled(f64::from(attempts)) + edge.retry.longest_total()
     });
     match (all, edge.patience.deadline) {
         (Some(all), Some(deadline)) => Some(all.min(deadline)),
@@ -131,7 +131,7 @@ fn patience_without_end(model: &Model, edge: EdgeId) -> Option<Fault> {
 /// 4a. Callers that fail together come back together.
 fn retries_in_step(model: &Model, edge: EdgeId) -> Option<Fault> {
     let retry = &model.edge(edge).retry;
-    if retry.attempts < 2 || !retry.backoff.in_step() {
+    if retry.attempts < 2 || !retry.in_step() {
         return None;
     }
     let finding = Fault::finding(

@@ -7,13 +7,20 @@
 //!
 //! [expect.after.api]              # phase and tier
 //! offered_per_s = [17640, 18360]  # from, to
+//!
+//! [expect.herd.client]            # a tier whose clients come once each
+//! through_99_s = [0, 90]
 //! ```
 
 use crate::document::{Names, Section, TierId, Value, nearest};
 use crate::measure::TierFigures;
+use crate::measure::herd::FIGURES as HERD_FIGURES;
 
 /// Phases that figures can be expected of.
 pub const PHASES: [&str; 5] = ["before", "during", "after", "end", "whole"];
+
+/// The table of herds, beside those of phases.
+const HERD: &str = "herd";
 
 /// Verdicts that can be expected.
 pub const VERDICTS: [&str; 4] = ["stable", "metastable", "overloaded", "undecided"];
@@ -27,6 +34,8 @@ pub struct Expect {
     pub recovery_time_s: Option<(f64, f64)>,
     /// Figures of tiers in phases.
     pub figures: Vec<Range>,
+    /// Figures of herds.
+    pub herds: Vec<Range>,
 }
 
 /// A figure that must lie in a range.
@@ -54,12 +63,13 @@ impl Expect {
     pub fn read(section: &Section<'_>, names: &Names) -> Option<Self> {
         let verdict = section.get("verdict").map(|v| v.word(&VERDICTS.map(|class| (class, class))));
         let recovery = section.get("recovery_time_s").map(|v| range(&v));
-        let mut figures = Vec::new();
+        let (mut figures, mut herds) = (Vec::new(), Vec::new());
         let mut sound = true;
-        for phase in PHASES {
+        for phase in PHASES.into_iter().chain([HERD]) {
             let tiers = section.get(phase).and_then(|v| v.section());
             for tier in tiers.iter().flat_map(Section::entries) {
                 match read_tier(phase, &tier, names) {
+                    Some(ranges) if phase == HERD => herds.extend(ranges),
                     Some(ranges) => figures.extend(ranges),
                     None => sound = false,
                 }
@@ -68,16 +78,19 @@ impl Expect {
         section.finish();
         let verdict = verdict.map_or(Some(None), |verdict| verdict.map(Some))?;
         let recovery_time_s = recovery.map_or(Some(None), |range| range.map(Some))?;
-        sound.then_some(Expect { verdict, recovery_time_s, figures })
+        sound.then_some(Expect { verdict, recovery_time_s, figures, herds })
     }
 }
 
 fn read_tier(phase: &'static str, value: &Value<'_>, names: &Names) -> Option<Vec<Range>> {
     let tier = names.tier(value.key(), value);
     let section = value.section()?;
+    let tier_figures: Vec<&'static str> =
+        TierFigures::COLUMNS.iter().map(|(name, _)| *name).collect();
     let mut ranges = Vec::new();
     for entry in section.entries() {
-        let known = TierFigures::COLUMNS.iter().map(|(name, _)| *name);
+        let known: &[&'static str] = if phase == HERD { &HERD_FIGURES } else { &tier_figures };
+        let known = known.iter().copied();
         let Some(figure) = known.clone().find(|name| *name == entry.key()) else {
             let what = format!("there is no figure `{}`", entry.key());
             let why = "no column of the results of a tier has this name";

@@ -8,6 +8,8 @@ mod assumptions;
 mod check;
 mod expect;
 mod graph;
+mod policy;
+mod preset;
 mod program;
 mod settings;
 mod syntax;
@@ -19,7 +21,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use crate::document::{EdgeId, Fault, Faults, Names, Section, TierId, Value};
-use crate::kernel::{Span, Time};
+use crate::kernel::{Key, Span, Time};
 use crate::mechanism::admission::Admission;
 use crate::mechanism::arrival::Arrivals;
 use crate::mechanism::balance::Balance;
@@ -27,17 +29,22 @@ use crate::mechanism::budget::Budget;
 use crate::mechanism::cache::Cache;
 use crate::mechanism::idempotency::Write;
 use crate::mechanism::network::Network;
+use crate::mechanism::outcome::{Outcome, Status};
 use crate::mechanism::playbook::Step;
 use crate::mechanism::pool::Pool;
 use crate::mechanism::queue::Queue;
-use crate::mechanism::retry::Retry;
+use crate::mechanism::refusal::Refusal;
+use crate::mechanism::retry::{Retry, Setback};
 use crate::mechanism::timeout::{Abandoned, Patience};
+use crate::mechanism::timer::Timer;
 use crate::mechanism::trigger::Trigger;
 use crate::mechanism::work::{Drawn, Work};
 
 pub use assumptions::assumptions;
 pub use check::check;
 pub use expect::{Expect, Range as ExpectedRange};
+pub use policy::{Policies, Policy};
+pub use preset::PRESETS;
 pub use program::{Op, Program};
 pub use settings::{Criteria, Run, overridden};
 
@@ -56,6 +63,8 @@ pub struct Model {
     pub edges: Vec<Edge>,
     /// Request classes; the first is that of clients without classes.
     pub classes: Vec<String>,
+    /// Retry policies of its own.
+    pub policies: Policies,
     /// In order of the file.
     pub triggers: Vec<Trigger>,
     /// What the operator does, in order.
@@ -94,12 +103,18 @@ pub struct Tier {
     pub min_remaining: Span,
     /// Rate limit.
     pub admission: Option<Admission>,
+    /// What it answers when it turns an attempt away.
+    pub refusal: Refusal,
     /// Share of attempts that end in an error after their work.
     pub errors: f64,
+    /// The status of such an error.
+    pub error_status: Status,
     /// Writes, and whether they are keyed.
     pub write: Option<Write>,
     /// What it does, by class.
     pub programs: Vec<Program>,
+    /// The clock by which its clients act; `None`: one without grain. Clients only.
+    pub timer: Option<Timer>,
 }
 
 /// What a tier does about one callee.
@@ -180,6 +195,16 @@ impl Model {
         Model { triggers: Vec::new(), playbook: Vec::new(), ..self.clone() }
     }
 
+    /// The same system with this retry policy on some edges.
+    pub fn under(&self, edges: &[EdgeId], policy: &Policy) -> Model {
+        let mut model = self.clone();
+        for edge in edges {
+            let edge = &mut model.edges[edge.index()];
+            (edge.retry, edge.budget) = (policy.retry.clone(), policy.budget);
+        }
+        model
+    }
+
     /// From the beginning of the first trigger to the end of the last; `None` without triggers.
     pub fn trigger_span(&self) -> Option<(Time, Time)> {
         let first = self.triggers.iter().map(|trigger| trigger.at).min()?;
@@ -219,6 +244,18 @@ impl Tier {
         self.arrivals.is_some()
     }
 
+    /// What a caller learns from the failure of the attempt with `key`.
+    #[inline]
+    pub fn setback(&self, outcome: Outcome, key: Key) -> Setback {
+        let (status, retry_after) = match outcome {
+            Outcome::Refused(reason) => {
+                (self.refusal.status(reason), self.refusal.retry_after(reason, key))
+            }
+            _ => (self.error_status, None),
+        };
+        Setback { outcome, status, retry_after }
+    }
+
     /// Servers of all replicas; `None`: unlimited.
     pub fn servers(&self) -> Option<u32> {
         self.concurrency.map(|limit| limit.saturating_mul(self.replicas))
@@ -254,9 +291,13 @@ fn read(
     let run = root
         .require("run", "add run = { duration = \"10m\" }")
         .and_then(|v| Run::read(&v.section()?));
+    let policies =
+        root.get("policy").map_or(Some(Policies::default()), |v| Policies::read(&v.section()?));
     let tiers =
         root.require("tier", "add a [tier.client] with arrivals and a [tier.…] that it calls");
-    let system = tiers.and_then(|v| tier::read_all(&v.section()?, faults, file, run.as_ref()));
+    let known = policies.clone().unwrap_or_default();
+    let system =
+        tiers.and_then(|v| tier::read_all(&v.section()?, faults, file, run.as_ref(), &known));
     let triggers = root.get("trigger").map_or(Some(Vec::new()), |v| v.list());
     let playbook = root.get("playbook").map_or(Some(Vec::new()), |v| v.list());
     let criteria =
@@ -281,6 +322,7 @@ fn read(
         tiers: tiers.into_iter().collect::<Option<_>>()?,
         edges: edges.into_iter().collect::<Option<_>>()?,
         classes,
+        policies: policies?,
         triggers: triggers?.into_iter().collect::<Option<_>>()?,
         playbook: playbook?.into_iter().collect::<Option<_>>()?,
         criteria: criteria?,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::policy::{Policies, Policy};
 use super::program::{self, Program};
 use super::{Edge, Run, Tier, optional, or};
 use crate::document::{EdgeId, Fault, Faults, Names, Section, TierId, Value};
@@ -9,15 +10,17 @@ use crate::kernel::Span;
 use crate::mechanism::admission::Admission;
 use crate::mechanism::arrival::Arrivals;
 use crate::mechanism::balance::Balance;
-use crate::mechanism::budget::Budget;
 use crate::mechanism::cache::Cache;
 use crate::mechanism::concurrency;
 use crate::mechanism::idempotency::Write;
 use crate::mechanism::network::Network;
+use crate::mechanism::outcome::Status;
 use crate::mechanism::pool::Pool;
 use crate::mechanism::queue::Queue;
-use crate::mechanism::retry::{Backoff, Retry, RetryOn};
+use crate::mechanism::refusal::Refusal;
+use crate::mechanism::retry::Retry;
 use crate::mechanism::timeout::{Abandoned, Patience};
+use crate::mechanism::timer::Timer;
 use crate::mechanism::work::{Drawn, Work};
 
 /// Tiers and edges, before triggers and playbook are read. What has a fault is `None`, so that
@@ -35,7 +38,7 @@ pub struct System {
 type Mix = Vec<(f64, u16)>;
 
 /// Keys that only a tier with servers has.
-const SERVER_KEYS: [&str; 11] = [
+const SERVER_KEYS: [&str; 12] = [
     "replicas",
     "concurrency",
     "queue",
@@ -45,6 +48,7 @@ const SERVER_KEYS: [&str; 11] = [
     "asynchronous",
     "min_remaining",
     "admission",
+    "refusal",
     "errors",
     "write",
 ];
@@ -61,6 +65,7 @@ pub fn read_all(
     faults: &Faults,
     file: &dyn Fn(&str) -> Result<String, String>,
     run: Option<&Run>,
+    policies: &Policies,
 ) -> Option<System> {
     let entries = section.entries();
     if entries.len() > MOST_TIERS {
@@ -82,7 +87,7 @@ pub fn read_all(
         .iter()
         .map(|section| section.as_ref().is_some_and(|section| section.get("arrivals").is_some()))
         .collect();
-    let mut reader = Reader { faults, file, run, clients, system };
+    let mut reader = Reader { faults, file, run, policies, clients, system };
     for (id, section) in reader.ids().zip(&sections) {
         if let Some(section) = section {
             reader.edge_tables(id, section);
@@ -117,15 +122,15 @@ fn refuse_odd_name(entry: &Value<'_>) {
     }
 }
 
-fn read_edge(caller: TierId, callee: TierId, section: &Section<'_>) -> Option<Edge> {
+fn read_edge(
+    (caller, callee): (TierId, TierId),
+    section: &Section<'_>,
+    policies: &Policies,
+) -> Option<Edge> {
     let timeout = optional(section, "timeout", Value::positive_duration);
     let deadline = optional(section, "deadline", Value::positive_duration);
     let pass = or(section, "pass_deadline", false, Value::flag);
-    let attempts = or(section, "attempts", 1, |v| v.whole(1, 1_000));
-    let backoff = section.get("backoff");
-    let rule = backoff.as_ref().map_or(Some(Backoff::Immediate), Backoff::read);
-    let on = or(section, "retry_on", RetryOn::ALL, RetryOn::read);
-    let budget = optional(section, "budget", Budget::read);
+    let policy = Policy::read(section, policies);
     let pool = optional(section, "pool", Pool::read);
     let network = or(section, "network", Network::default(), Network::read);
     let cache = optional(section, "cache", Cache::read);
@@ -142,12 +147,13 @@ fn read_edge(caller: TierId, callee: TierId, section: &Section<'_>) -> Option<Ed
         );
         return None;
     }
+    let Policy { retry, budget } = policy?;
     Some(Edge {
         caller,
         callee,
         patience: Patience { timeout: timeout?, deadline: deadline?, pass: pass? },
-        retry: Retry { attempts: attempts? as u32, backoff: rule?, on: on? },
-        budget: budget?,
+        retry,
+        budget,
         pool: pool?,
         network: network?,
         cache: cache?,
@@ -191,6 +197,7 @@ struct Reader<'r> {
     faults: &'r Faults,
     file: &'r dyn Fn(&str) -> Result<String, String>,
     run: Option<&'r Run>,
+    policies: &'r Policies,
     /// By tier: whether it has arrivals.
     clients: Vec<bool>,
     system: System,
@@ -213,7 +220,7 @@ impl Reader<'_> {
             // The table is read even where its callee is not known, for the sake of its own faults.
             let callee = self.callee(caller, entry.key(), &entry);
             let ends = (caller, callee.unwrap_or(caller));
-            let edge = entry.section().and_then(|section| read_edge(ends.0, ends.1, &section));
+            let edge = entry.section().and_then(|section| read_edge(ends, &section, self.policies));
             let sound = self.faults.count() == before;
             if callee.is_some() {
                 self.add_edge(ends, &entry.key_place(), edge.filter(|_| sound));
@@ -290,6 +297,7 @@ impl Reader<'_> {
         }
         let clients = section.get("clients");
         let count = clients.as_ref().map_or(Some(1), |v| v.whole(1, 10_000_000));
+        let timer = optional(section, "timer", Timer::read);
         if let Some(work) = section.get("work") {
             work.key_fault(
                 "`work` on a tier with `arrivals`",
@@ -331,9 +339,12 @@ impl Reader<'_> {
             asynchronous: false,
             min_remaining: Span::ZERO,
             admission: None,
+            refusal: Refusal::default(),
             errors: 0.0,
+            error_status: Status::INTERNAL,
             write: None,
             programs,
+            timer: timer?,
         })
     }
 
@@ -498,7 +509,8 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
     let asynchronous = or(section, "asynchronous", false, Value::flag);
     let min_remaining = or(section, "min_remaining", Span::ZERO, Value::duration);
     let admission = optional(section, "admission", Admission::read);
-    let errors = or(section, "errors", 0.0, Value::share);
+    let refusal = or(section, "refusal", Refusal::default(), Refusal::read);
+    let errors = or(section, "errors", (0.0, Status::INTERNAL), read_errors);
     let write = optional(section, "write", Write::read);
     if let Some(clients) = section.get("clients") {
         clients.key_fault(
@@ -515,6 +527,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         );
         return None;
     }
+    let (errors, error_status) = errors?;
     Some(Tier {
         arrivals: None,
         mix: Vec::new(),
@@ -527,10 +540,25 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         asynchronous: asynchronous?,
         min_remaining: min_remaining?,
         admission: admission?,
-        errors: errors?,
+        refusal: refusal?,
+        errors,
+        error_status,
         write: write?,
         programs: programs?,
+        timer: None,
     })
+}
+
+/// Reads `errors = "1%"` or `errors = { share = "1%", status = 400 }`.
+fn read_errors(value: &Value<'_>) -> Option<(f64, Status)> {
+    if !value.is_section() {
+        return Some((value.share()?, Status::INTERNAL));
+    }
+    let section = value.section()?;
+    let share = section.require("share", "add share = \"1%\"").and_then(|v| v.share());
+    let status = or(&section, "status", Status::INTERNAL, Status::read);
+    section.finish();
+    Some((share?, status?))
 }
 
 /// Reads `calls = ["auth", ["stock", "price"]]`.

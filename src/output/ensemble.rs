@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::herd::{self, Herds};
 use super::summary::ModelSummary;
 use super::text::COLUMNS;
 use crate::experiment::{Grid, Plan, Point, Varied};
@@ -88,6 +89,9 @@ pub struct PointSummary {
     pub amplification: Option<Estimate>,
     /// Parts of the run: before, during, after the triggers, the end, the whole.
     pub phases: Vec<PhaseEstimates>,
+    /// Mean figures of populations whose clients come once each, by tier and name; a time is a mean
+    /// over those seeds in which it came.
+    pub herds: Herds,
     /// The seeds, in order; `metastable run --seed` does any of them again.
     pub replications: Vec<ReplicationSummary>,
 }
@@ -211,6 +215,7 @@ impl PointSummary {
             goodput_per_s: mean(replications, |run| run.goodput_per_s(model)),
             amplification: mean(replications, |run| run.amplification),
             phases: phases(model, replications),
+            herds: herd::of_runs(model, replications),
             replications: replications.iter().map(ReplicationSummary::of).collect(),
         }
     }

@@ -5,6 +5,7 @@
 pub mod diagnostic;
 pub mod ensemble;
 pub mod file;
+pub mod herd;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 #[cfg(feature = "plot")]

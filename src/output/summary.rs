@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::Twins;
 use crate::measure::{EdgeFigures, TierFigures, Totals};
 use crate::model::{Model, assumptions};
-use crate::verdict::{self, Evidence, Phase};
+use crate::verdict::{self, Evidence, HerdFigures, Phase};
 
 /// Changes when a field changes its name or meaning; new fields leave it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -36,6 +36,8 @@ pub struct Summary {
     pub tiers: BTreeMap<String, TierFigures>,
     /// Edges over the same phase.
     pub edges: BTreeMap<String, EdgeFigures>,
+    /// What became of populations whose clients come once each, by tier.
+    pub herds: BTreeMap<String, HerdFigures>,
     /// What triggers and the operator did.
     pub log: Vec<LogSummary>,
     /// Counts over the whole run, warm-up included.
@@ -141,6 +143,13 @@ impl Summary {
             tiers: main.as_ref().map_or_else(BTreeMap::new, |phase| phase.tiers.clone()),
             edges: main.map_or_else(BTreeMap::new, |phase| phase.edges),
             phases: phases.iter().map(|phase| phase_summary(model, twins, phase)).collect(),
+            herds: model
+                .tier_ids()
+                .filter_map(|tier| {
+                    let herd = verdict::herd_figures(model, record, tier)?;
+                    Some((model.names.tier_name(tier).to_owned(), herd))
+                })
+                .collect(),
             log: record
                 .log
                 .iter()

@@ -423,7 +423,13 @@ impl Simulation<'_> {
         }
         let call = &mut self.calls[id];
         let rule = self.edges[call.edge.index()].rule;
-        let wait = rule.retry.next_wait(&mut call.retry, call.made, outcome, call.key)?;
+        if call.made >= rule.retry.attempts {
+            return None;
+        }
+        let callee = self.tiers[rule.callee.index()].rule;
+        let setback = callee.setback(outcome, call.key.child(u64::from(call.made)));
+        let (made, caller) = (call.made, call.replica);
+        let wait = rule.retry.next_wait(&mut call.retry, made, &setback, call.key, caller)?;
         if self.now + wait >= call.deadline {
             return None;
         }
@@ -446,8 +452,12 @@ impl Simulation<'_> {
     fn back_off(&mut self, id: Id, wait: Span) -> Next {
         let call = &mut self.calls[id];
         call.backing_off = true;
-        self.edges[call.edge.index()].meter.backoff.up(self.left);
-        if wait == Span::ZERO {
+        let client = call.replica;
+        let edge = &mut self.edges[call.edge.index()];
+        edge.meter.backoff.up(self.left);
+        if let Some(timer) = self.tiers[edge.rule.caller.index()].rule.timer {
+            self.events.push(timer.after(self.now, wait, client), Event::RetryDue(id));
+        } else if wait == Span::ZERO {
             self.events.push_now(self.now, Event::RetryDue(id));
         } else {
             self.events.push(self.now + wait, Event::RetryDue(id));
@@ -476,6 +486,11 @@ impl Simulation<'_> {
         let call = &self.calls[id];
         let key = call.key;
         let rule = self.edges[call.edge.index()].rule;
+        if self.herded
+            && let Some(herd) = &mut self.tiers[rule.caller.index()].herd
+        {
+            herd.count_attempts(call.made);
+        }
         let turned_away = outcome == Outcome::Refused(Reason::Admission);
         let parent = match call.parent {
             Parent::Attempt(parent) => parent,

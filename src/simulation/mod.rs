@@ -22,8 +22,8 @@ use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Arena, Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
-use crate::measure::{AttemptRow, Record, Window};
-use crate::mechanism::arrival::{Arrivals, Source, SourceState};
+use crate::measure::{AttemptRow, Herd, Record, Window};
+use crate::mechanism::arrival::{Arrivals, Source, SourceState, Upcoming};
 use crate::mechanism::conditions::Conditions;
 use crate::mechanism::playbook::Step;
 use crate::mechanism::trigger::Lever;
@@ -67,6 +67,8 @@ pub struct Simulation<'m> {
     freed: Vec<StationId>,
     /// Whether some cache or write wants to know which operation an attempt stands for.
     tells_operations: bool,
+    /// Whether some clients come once each, and are looked at one by one.
+    herded: bool,
     trace: Trace,
 }
 
@@ -181,6 +183,7 @@ impl<'m> Simulation<'m> {
             freed: Vec::new(),
             tells_operations: model.edges.iter().any(|edge| edge.cache.is_some())
                 || model.tiers.iter().any(|tier| tier.write.is_some()),
+            herded: false,
             trace: Trace { share: trace, rows: Vec::new() },
         };
         simulation.open_lanes();
@@ -312,8 +315,12 @@ impl<'m> Simulation<'m> {
     fn build_sources(&mut self) {
         let model = self.model;
         for tier in model.tier_ids() {
-            if let Some(arrivals) = &model.tier(tier).arrivals {
-                self.add_source(tier, 0, arrivals.source());
+            let Some(arrivals) = &model.tier(tier).arrivals else { continue };
+            self.add_source(tier, 0, arrivals.source());
+            if let Arrivals::Herd(herd) = arrivals {
+                let herd = Herd::new(herd.clients(), model.criteria.healthy);
+                self.tiers[tier.index()].herd = Some(herd);
+                self.herded = true;
             }
         }
         for (number, trigger) in model.triggers.iter().enumerate() {
@@ -344,7 +351,7 @@ impl<'m> Simulation<'m> {
             state: SourceState::default(),
             key,
             tier,
-            upcoming: Key::default(),
+            upcoming: Upcoming::default(),
             born: 0,
             turns,
             first_client,
@@ -372,16 +379,17 @@ impl<'m> Simulation<'m> {
     #[inline(always)]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
-        if let Some((time, key)) = run.source.next(&mut run.state, run.key) {
-            run.upcoming = key;
-            self.events.push(time, Event::Arrival { source });
+        let timer = self.tiers[run.tier.index()].rule.timer;
+        if let Some(upcoming) = run.source.next(&mut run.state, run.key, timer) {
+            run.upcoming = upcoming;
+            self.events.push(upcoming.time, Event::Arrival { source });
         }
     }
 
     #[inline(always)]
     fn arrive(&mut self, source: u32) -> Next {
         let run = &mut self.sources[source as usize];
-        let (tier, number, key) = (run.tier, run.born, run.upcoming);
+        let (tier, number, Upcoming { key, client, .. }) = (run.tier, run.born, run.upcoming);
         run.born += 1;
         self.plan_arrival(source);
         let client_tier = &self.tiers[tier.index()];
@@ -389,8 +397,11 @@ impl<'m> Simulation<'m> {
             return None;
         }
         let clients = client_tier.rule.replicas;
-        let client =
-            if clients == 1 { 0 } else { (key.unit(Purpose::Client) * f64::from(clients)) as u32 };
+        let client = match client {
+            Some(client) => client,
+            None if clients == 1 => 0,
+            None => (key.unit(Purpose::Client) * f64::from(clients)) as u32,
+        };
         self.begin_request(source as u16, tier, client, key, number)
     }
 
@@ -415,6 +426,13 @@ impl<'m> Simulation<'m> {
         let direct =
             self.calls.iter().filter(|(_, c)| matches!(c.parent, Parent::User { .. })).count();
         self.record.totals.in_flight = (requests + direct) as u64;
+        for (_, call) in self.calls.iter() {
+            let caller = self.edges[call.edge.index()].rule.caller;
+            if let Some(herd) = &mut self.tiers[caller.index()].herd {
+                herd.count_attempts(call.made);
+            }
+        }
+        self.record.herds = self.tiers.iter_mut().map(|tier| tier.herd.take()).collect();
         watch.attempts(&self.trace.rows);
         let totals = &self.record.totals;
         assert_eq!(

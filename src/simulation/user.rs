@@ -99,7 +99,11 @@ impl Simulation<'_> {
         outcome: Outcome,
         turned_away: bool,
     ) {
-        let meter = &mut self.tiers[tier.index()].meter;
+        let run = &mut self.tiers[tier.index()];
+        if let Some(herd) = &mut run.herd {
+            herd.settle(self.now, self.now.since(began), outcome == Outcome::Ok);
+        }
+        let meter = &mut run.meter;
         meter.in_flight.down(self.left);
         meter.sojourn.add(self.now.since(began));
         meter.counts.finished += 1;

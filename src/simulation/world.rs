@@ -9,9 +9,9 @@
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Lane, Span, Time};
-use crate::measure::{EdgeMeter, TierMeter};
+use crate::measure::{EdgeMeter, Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
-use crate::mechanism::arrival::{Source, SourceState};
+use crate::mechanism::arrival::{Source, SourceState, Upcoming};
 use crate::mechanism::budget::{Budget, Scope, Tokens};
 use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
@@ -320,6 +320,8 @@ pub struct TierRun<'m> {
     pub paused: Span,
     /// Writes done.
     pub ledger: Ledger,
+    /// Its clients, where each comes once.
+    pub herd: Option<Herd>,
 }
 
 impl<'m> TierRun<'m> {
@@ -344,6 +346,7 @@ impl<'m> TierRun<'m> {
             paused_until: Time::ZERO,
             paused: Span::ZERO,
             ledger: Ledger::default(),
+            herd: None,
         }
     }
 
@@ -453,8 +456,8 @@ pub struct SourceRun {
     pub key: Key,
     /// The client tier whose requests it makes.
     pub tier: TierId,
-    /// The key of the request that it makes next.
-    pub upcoming: Key,
+    /// The request that it makes next.
+    pub upcoming: Upcoming,
     /// Requests it has made, to number them.
     pub born: u64,
     /// The same by client, in a closed loop.

@@ -5,7 +5,8 @@
 //! the ensemble is undecided then, however few dissent.
 
 use super::sentence::{percent, seconds};
-use super::{Class, Expectation, Phase, Verdict, hold_against, phases, tier_figures};
+use super::{Class, Expectation, HerdFigures, Phase, Verdict};
+use super::{herd_figures, hold_against, phases, tier_figures};
 use crate::kernel::Span;
 use crate::measure::{Estimate, Record, Share, TierFigures};
 use crate::model::Model;
@@ -23,6 +24,8 @@ pub struct Replication {
     pub sentence: String,
     /// At the end of the run, attempts for each user request at the tier that suffers most.
     pub amplification: Option<f64>,
+    /// By tier, what became of its herd, where it has one.
+    pub herds: Vec<Option<HerdFigures>>,
     /// Expectations of the model, and what came of them.
     pub expectations: Vec<Expectation>,
     /// The phases, with the figures of all tiers in the order of the model.
@@ -57,6 +60,7 @@ impl Replication {
             recovery_time: verdict.recovery_time,
             sentence: verdict.sentence.clone(),
             amplification: verdict.evidence.amplification,
+            herds: model.tier_ids().map(|tier| herd_figures(model, record, tier)).collect(),
             expectations: hold_against(model, record, verdict, &phases),
             phases: phases.into_iter().map(|phase| (phase.clone(), figures(&phase))).collect(),
         }

@@ -48,6 +48,12 @@ pub fn hold_against(
             format!("{}.{}.{}", range.phase, model.names.tier_name(range.tier), range.figure);
         all.push(in_range(what, (range.from, range.to), got));
     }
+    for range in &model.expect.herds {
+        let figures = super::herd_figures(model, record, range.tier);
+        let got = figures.and_then(|figures| figures.figure(range.figure));
+        let what = format!("herd.{}.{}", model.names.tier_name(range.tier), range.figure);
+        all.push(in_range(what, (range.from, range.to), got));
+    }
     all
 }
 

@@ -15,6 +15,7 @@ mod cause;
 mod ensemble;
 mod evidence;
 mod expectation;
+mod herd;
 mod phase;
 mod ruling;
 mod sentence;
@@ -27,6 +28,7 @@ use crate::model::Model;
 pub use ensemble::{Consensus, Replication};
 pub use evidence::{Evidence, edge_figures, frame, tier_figures};
 pub use expectation::{Expectation, hold_against};
+pub use herd::{HerdFigures, herd_figures};
 pub use phase::{Phase, phases};
 pub use ruling::{Beat, Class, Doubt, Ruling, beats, classify};
 
@@ -52,11 +54,16 @@ pub fn judge(model: &Model, record: &Record, twin: Option<&Record>) -> Verdict {
     let recovery =
         ruling.recovery_time.zip(model.trigger_span()).map(|(span, (_, end))| end + span);
     let evidence = Evidence::gather(model, record, twin, client, recovery);
-    let sentence = sentence::of(model, record, &ruling, &evidence);
+    let sentence = herd::sentence(model, record, &ruling, client)
+        .unwrap_or_else(|| sentence::of(model, record, &ruling, &evidence));
     Verdict { class: ruling.class, recovery_time: ruling.recovery_time, sentence, evidence }
 }
 
 fn rule(model: &Model, record: &Record, twin: Option<&Record>, client: TierId) -> Ruling {
+    let calm_herd = twin.and_then(|twin| twin.herds.get(client.index())?.as_ref());
+    if let Some(ruling) = herd::rule(model, record, client, calm_herd) {
+        return ruling;
+    }
     let twin = twin.map(|twin| beats(twin, client));
     let trigger_end = model.trigger_span().map(|(_, end)| end);
     let here = beats(record, client);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{COLUMNS, Column, Style, is_shown, phase_title, tier_table};
+use super::{COLUMNS, Column, Style, herd, is_shown, phase_title, tier_table};
 use crate::measure::Estimate;
 use crate::model::Model;
 use crate::output::ensemble::{PhaseEstimates, PointSummary};
@@ -18,6 +18,7 @@ pub fn render(model: &Model, summary: &PointSummary, style: Style, expected: boo
     for phase in summary.phases.iter().filter(|phase| is_shown(&phase.name, several)) {
         page.push_str(&phase_table(model, phase, style));
     }
+    page.push_str(&herd::section(model, &summary.herds, style));
     page.push_str(&style.assumptions(&summary.assumptions));
     page.push_str(&style.wrapped(&format!("  {}", drawn(summary)), 4));
     if expected && !summary.expectations.is_empty() {

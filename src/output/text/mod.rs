@@ -1,6 +1,7 @@
 //! Results for people: pages in the terminal.
 
 mod ensemble;
+mod herd;
 mod run;
 mod sweep;
 

@@ -1,7 +1,8 @@
 //! The page of one run.
 
-use super::{COLUMNS, Style, clock, is_shown, phase_title, tier_table};
+use super::{COLUMNS, Style, clock, herd, is_shown, phase_title, tier_table};
 use crate::model::Model;
+use crate::output::herd::of_run;
 use crate::output::summary::{PhaseSummary, Summary};
 
 /// The page; with what was expected, where that was asked for.
@@ -14,6 +15,7 @@ pub fn render(model: &Model, summary: &Summary, style: Style, expected: bool) ->
     for phase in summary.phases.iter().filter(|phase| is_shown(&phase.name, several)) {
         page.push_str(&phase_table(model, phase, style));
     }
+    page.push_str(&herd::section(model, &of_run(&summary.herds), style));
     page.push_str(&log(summary, style));
     page.push_str(&style.assumptions(&summary.assumptions));
     if expected {

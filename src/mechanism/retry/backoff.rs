@@ -1,28 +1,15 @@
-//! Whether and when a caller tries again after a failed attempt.
+//! How long a caller waits before it tries again.
 //!
 //! Waits grow with n, the number of attempts made so far (1 after the first failure):
 //! fixed d; linear d·n; exponential d·fⁿ⁻¹; each at most `cap`. Jitter then spreads the wait w:
 //! full U[0, w); equal w/2 + U[0, w/2); spread w·(1 ± x); additive w·(1 + U[0, x)).
 //! Decorrelated: min(cap, U[base, 3·previous)), previous starting at `base`.
-//! A wait that would reach past the caller's deadline is not begun: the call fails at the decision.
 //!
 //! Source: M. Brooker, *Exponential Backoff and Jitter*, AWS Architecture Blog (2015), for full,
 //! equal, decorrelated.
 
 use crate::document::Value;
-use crate::kernel::{Key, Purpose, Span};
-use crate::mechanism::outcome::Outcome;
-
-/// The rule of an edge.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
-    /// Total tries, the first included.
-    pub attempts: u32,
-    /// How long to wait before the next.
-    pub backoff: Backoff,
-    /// What is worth another try.
-    pub on: RetryOn,
-}
+use crate::kernel::Span;
 
 /// The growth of waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,80 +67,12 @@ pub enum Jitter {
     Additive(f64),
 }
 
-/// Which outcomes are retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryOn {
-    failed: bool,
-    refused: bool,
-    timed_out: bool,
-}
-
-/// What one call remembers between its attempts.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RetryState {
-    previous: Span,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Retry { attempts: 1, backoff: Backoff::Immediate, on: RetryOn::ALL }
-    }
-}
-
-impl RetryOn {
-    /// Every failure.
-    pub const ALL: RetryOn = RetryOn { failed: true, refused: true, timed_out: true };
-
-    /// Reads `retry_on = ["failed", "refused", "timeout"]`.
-    pub fn read(value: &Value<'_>) -> Option<Self> {
-        let mut on = RetryOn { failed: false, refused: false, timed_out: false };
-        let items = value.list()?;
-        if items.is_empty() {
-            value.fault(
-                "`retry_on` is empty",
-                "no outcome would ever be tried again, whatever `attempts` says",
-                "name at least one of \"failed\", \"refused\" and \"timeout\", or remove it",
-            );
-            return None;
-        }
-        let mut sound = true;
-        for item in &items {
-            match item.word(&[("failed", 0), ("refused", 1), ("timeout", 2)]) {
-                Some(0) => on.failed = true,
-                Some(1) => on.refused = true,
-                Some(_) => on.timed_out = true,
-                None => sound = false,
-            }
-        }
-        sound.then_some(on)
-    }
-
-    /// Whether an attempt that ended so may be tried again.
-    pub fn covers(self, outcome: Outcome) -> bool {
-        match outcome {
-            Outcome::Ok => false,
-            Outcome::Failed => self.failed,
-            Outcome::Refused(_) => self.refused,
-            Outcome::TimedOut => self.timed_out,
-        }
-    }
-}
-
-impl Retry {
-    /// The wait before the next attempt, or `None` to give up. `key` is that of the call.
+impl Backoff {
+    /// The wait after `made` attempts; `previous` is the one before, `draw` gives a number uniform
+    /// in [0, 1).
     #[inline]
-    pub fn next_wait(
-        &self,
-        state: &mut RetryState,
-        made: u32,
-        outcome: Outcome,
-        key: Key,
-    ) -> Option<Span> {
-        if made >= self.attempts || !self.on.covers(outcome) {
-            return None;
-        }
-        let draw = || key.child(u64::from(made)).unit(Purpose::Backoff);
-        let wait = match self.backoff {
+    pub(super) fn wait(&self, made: u32, previous: Span, draw: impl Fn() -> f64) -> Span {
+        match *self {
             Backoff::Immediate => Span::ZERO,
             Backoff::Fixed { wait, jitter } => jitter.spread(wait, draw),
             Backoff::Linear { base, cap, jitter } => {
@@ -164,17 +83,12 @@ impl Retry {
                 jitter.spread(base.scaled(growth).min(cap), draw)
             }
             Backoff::Decorrelated { base, cap } => {
-                let previous = state.previous.max(base);
-                let range = previous.scaled(3.0) - base;
+                let range = previous.max(base).scaled(3.0) - base;
                 (base + range.scaled(draw())).min(cap)
             }
-        };
-        state.previous = wait;
-        Some(wait)
+        }
     }
-}
 
-impl Backoff {
     /// Reads `backoff.…`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         let names = ["fixed", "immediate", "linear", "exponential", "decorrelated"];
@@ -264,6 +178,28 @@ impl Backoff {
         })
     }
 
+    /// As the list of assumptions says it.
+    pub fn describe(&self) -> String {
+        let capped = |cap: Span| match cap {
+            Span::MAX => String::new(),
+            cap => format!(" up to {cap}"),
+        };
+        match *self {
+            Backoff::Immediate => "at once".into(),
+            Backoff::Fixed { wait, jitter } => format!("{wait} apart{}", jitter.describe()),
+            Backoff::Linear { base, cap, jitter } => {
+                format!("back-off linear by {base}{}{}", capped(cap), jitter.describe())
+            }
+            Backoff::Exponential { base, factor, cap, jitter } => {
+                let (cap, jitter) = (capped(cap), jitter.describe());
+                format!("back-off {base} x {factor}^n{cap}{jitter}")
+            }
+            Backoff::Decorrelated { base, cap } => {
+                format!("decorrelated back-off from {base}{}", capped(cap))
+            }
+        }
+    }
+
     /// True when two callers that fail together come back together.
     pub fn in_step(&self) -> bool {
         match self {
@@ -332,6 +268,17 @@ impl Jitter {
         }
     }
 
+    fn describe(self) -> String {
+        let percent = |share: f64| crate::document::share_text(share);
+        match self {
+            Jitter::None => " without jitter".into(),
+            Jitter::Full => " with full jitter".into(),
+            Jitter::Equal => " with equal jitter".into(),
+            Jitter::Spread(x) => format!(" ± {}", percent(x)),
+            Jitter::Additive(x) => format!(" and up to {} more", percent(x)),
+        }
+    }
+
     fn spread(self, wait: Span, draw: impl Fn() -> f64) -> Span {
         match self {
             Jitter::None => wait,
@@ -347,93 +294,5 @@ impl Jitter {
             Jitter::None | Jitter::Full | Jitter::Equal => 1.0,
             Jitter::Spread(x) | Jitter::Additive(x) => 1.0 + x,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn waits(backoff: Backoff, attempts: u32, seed: u64) -> Vec<f64> {
-        let retry = Retry { attempts, backoff, on: RetryOn::ALL };
-        let mut state = RetryState::default();
-        (1..=attempts)
-            .map_while(|made| retry.next_wait(&mut state, made, Outcome::Failed, Key::root(seed)))
-            .map(Span::seconds)
-            .collect()
-    }
-
-    fn exponential(jitter: Jitter) -> Backoff {
-        Backoff::Exponential {
-            base: Span::from_secs(1),
-            factor: 2.0,
-            cap: Span::from_secs(5),
-            jitter,
-        }
-    }
-
-    #[test]
-    fn exponential_waits_double_up_to_the_cap() {
-        assert_eq!(waits(exponential(Jitter::None), 6, 1), [1.0, 2.0, 4.0, 5.0, 5.0]);
-    }
-
-    #[test]
-    fn linear_waits_grow_by_the_base() {
-        let linear =
-            Backoff::Linear { base: Span::from_secs(1), cap: Span::MAX, jitter: Jitter::None };
-        assert_eq!(waits(linear, 4, 1), [1.0, 2.0, 3.0]);
-    }
-
-    #[test]
-    fn attempts_count_the_first_try() {
-        assert!(waits(Backoff::Immediate, 1, 1).is_empty());
-        assert_eq!(waits(Backoff::Immediate, 3, 1), [0.0, 0.0]);
-    }
-
-    #[test]
-    fn every_jitter_stays_in_its_range_and_has_its_mean() {
-        for (jitter, low, high) in [
-            (Jitter::Full, 0.0, 1.0),
-            (Jitter::Equal, 0.5, 1.0),
-            (Jitter::Spread(0.25), 0.75, 1.25),
-            (Jitter::Additive(0.2), 1.0, 1.2),
-        ] {
-            let first: Vec<f64> =
-                (0..20_000).map(|seed| waits(exponential(jitter), 2, seed)[0]).collect();
-            assert!(first.iter().all(|w| (low..high).contains(w)), "{jitter:?}");
-            let mean = first.iter().sum::<f64>() / 20_000.0;
-            let error = 4.0 * (high - low) / 12f64.sqrt() / 20_000f64.sqrt();
-            assert!((mean - (low + high) / 2.0).abs() < error, "{jitter:?}: {mean}");
-        }
-    }
-
-    #[test]
-    fn decorrelated_waits_lie_between_the_base_and_three_times_the_one_before() {
-        let rule = Backoff::Decorrelated { base: Span::from_secs(1), cap: Span::from_secs(60) };
-        for seed in 0..500 {
-            let mut previous = 1.0f64;
-            for wait in waits(rule, 8, seed) {
-                assert!(
-                    wait >= 1.0 && wait <= (3.0 * previous).min(60.0),
-                    "{wait} after {previous}"
-                );
-                previous = wait;
-            }
-        }
-    }
-
-    #[test]
-    fn a_success_and_an_uncovered_failure_end_the_call() {
-        let on = RetryOn { failed: false, refused: true, timed_out: true };
-        let retry = Retry { attempts: 5, backoff: Backoff::Immediate, on };
-        let next = |outcome| retry.next_wait(&mut RetryState::default(), 1, outcome, Key::root(1));
-        assert_eq!(next(Outcome::Ok), None);
-        assert_eq!(next(Outcome::Failed), None);
-        assert_eq!(next(Outcome::TimedOut), Some(Span::ZERO));
-    }
-
-    #[test]
-    fn the_longest_total_of_one_two_four_is_seven() {
-        assert_eq!(exponential(Jitter::Full).longest_total(4), Span::from_secs(7));
     }
 }

@@ -12,12 +12,17 @@
 //! Sources: Çinlar, *Introduction to Stochastic Processes* (1975), time change of a Poisson
 //! process.
 
+mod herd;
+
 use std::sync::Arc;
 
 use rand_distr::{Distribution as _, Exp1};
 
 use crate::document::Value;
 use crate::kernel::{Distribution, Key, Purpose, Span, Time};
+use crate::mechanism::timer::Timer;
+
+pub use herd::{Firsts, Herd};
 
 /// The rule of a client tier.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +38,8 @@ pub enum Arrivals {
         /// Time between an answer and the next request.
         think: Distribution,
     },
+    /// Each client once.
+    Herd(Herd),
     /// At recorded instants; none at all where only triggers bring requests.
     Trace(Arc<[Time]>),
 }
@@ -58,12 +65,26 @@ enum Pattern {
     Open { intensity: Intensity, poisson: bool },
     Burst { requests: u64, over: Span },
     Closed { clients: u32, think: Distribution },
+    Herd(Herd),
     Trace(Arc<[Time]>),
+}
+
+/// The next request of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Upcoming {
+    /// When it comes.
+    pub time: Time,
+    /// What its draws are keyed by.
+    pub key: Key,
+    /// Whose it is, where the source says so.
+    pub client: Option<u32>,
 }
 
 /// How far a source has come.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
+    /// Of a herd, from the first call on.
+    firsts: Firsts,
     issued: u64,
     cumulative: f64,
     segment: usize,
@@ -98,7 +119,7 @@ impl Arrivals {
 
     /// Reads `arrivals.…`; `file` gives the text of a trace file by its path.
     pub fn read(value: &Value<'_>, file: &dyn Fn(&str) -> Result<String, String>) -> Option<Self> {
-        let names = ["poisson", "even", "profile", "closed", "trace", "none"];
+        let names = ["poisson", "even", "profile", "closed", "herd", "trace", "none"];
         let (name, contents) = value.choice(&names)?;
         if name == "none" {
             return Some(Arrivals::Trace([].into()));
@@ -120,6 +141,7 @@ impl Arrivals {
             }
             "profile" => Intensity::read(&contents).map(Arrivals::Poisson),
             "closed" => Self::read_closed(&contents),
+            "herd" => Herd::read(&contents, file).map(Arrivals::Herd),
             _ => read_trace(&contents, file).map(Arrivals::Trace),
         }
     }
@@ -164,6 +186,7 @@ impl Arrivals {
             Arrivals::Closed { clients, think } => {
                 Pattern::Closed { clients: *clients, think: think.clone() }
             }
+            Arrivals::Herd(herd) => Pattern::Herd(herd.clone()),
             Arrivals::Trace(times) => Pattern::Trace(times.clone()),
         };
         Source { pattern, from: Time::ZERO, until: Time::NEVER }
@@ -184,7 +207,7 @@ impl Arrivals {
             (_, Arrivals::Even(base)) => {
                 Pattern::Open { intensity: base.extra(surge, from)?, poisson: false }
             }
-            (_, Arrivals::Trace(_)) => return None,
+            (_, Arrivals::Herd(_) | Arrivals::Trace(_)) => return None,
         };
         Some(Source { pattern, from, until })
     }
@@ -197,6 +220,7 @@ impl Arrivals {
                 intensity.integral(span.seconds()) / span.seconds()
             }
             Arrivals::Closed { clients, think } => f64::from(*clients) / think.mean_seconds(),
+            Arrivals::Herd(herd) => f64::from(herd.clients()) / span.seconds(),
             Arrivals::Trace(times) => times.len() as f64 / span.seconds(),
         }
     }
@@ -205,6 +229,7 @@ impl Arrivals {
     pub fn clients(&self) -> Option<u32> {
         match self {
             Arrivals::Closed { clients, .. } => Some(*clients),
+            Arrivals::Herd(herd) => Some(herd.clients()),
             _ => None,
         }
     }
@@ -215,6 +240,7 @@ impl Arrivals {
             Arrivals::Poisson(_) => "Poisson".into(),
             Arrivals::Even(_) => "evenly spaced".into(),
             Arrivals::Closed { clients, .. } => format!("a closed loop of {clients} clients"),
+            Arrivals::Herd(herd) => herd.describe(),
             Arrivals::Trace(times) if times.is_empty() => "those of triggers alone".into(),
             Arrivals::Trace(times) => format!("a trace of {} requests", times.len()),
         }
@@ -278,12 +304,17 @@ impl Surge {
 }
 
 impl Source {
-    /// The instant and the key of the next request, or `None` when there is none any more.
+    /// The next request, or `None` when there is none any more. `timer` is the clock of a herd.
     ///
     /// `key` is the source's own: the n-th request of a source comes at the same instant in every
     /// run of one seed.
     #[inline]
-    pub fn next(&self, state: &mut SourceState, key: Key) -> Option<(Time, Key)> {
+    pub fn next(
+        &self,
+        state: &mut SourceState,
+        key: Key,
+        timer: Option<Timer>,
+    ) -> Option<Upcoming> {
         let number = state.issued;
         let request = key.child(number);
         state.issued += 1;
@@ -301,10 +332,11 @@ impl Source {
                 let share = number as f64 / *requests as f64;
                 (number < *requests).then(|| self.from + over.scaled(share))?
             }
+            Pattern::Herd(herd) => return next_of_herd(herd, state, key, timer),
             Pattern::Trace(times) => *times.get(number as usize)?,
             Pattern::Closed { .. } => return None,
         };
-        (time < self.until).then_some((time, request))
+        (time < self.until).then_some(Upcoming { time, key: request, client: None })
     }
 
     /// Number of clients that go round in a closed loop; zero for open sources.
@@ -324,6 +356,26 @@ impl Source {
         let time = now.max(self.from) + think.sample(&mut key.stream(Purpose::Think));
         (time < self.until).then_some(time)
     }
+}
+
+/// A request of a herd is keyed by its client, so that its draws are the same whoever comes before.
+#[cold]
+fn next_of_herd(
+    herd: &Herd,
+    state: &mut SourceState,
+    key: Key,
+    timer: Option<Timer>,
+) -> Option<Upcoming> {
+    if state.issued == 1 {
+        state.firsts = herd.firsts(key);
+        if let Some(timer) = timer {
+            let on_time = |(time, client)| (timer.at(time, client), client);
+            state.firsts = state.firsts.drain(..).map(on_time).collect();
+            state.firsts.sort_unstable();
+        }
+    }
+    let (time, client) = *state.firsts.get(state.issued as usize - 1)?;
+    Some(Upcoming { time, key: key.child(u64::from(client)), client: Some(client) })
 }
 
 impl Intensity {

@@ -1,0 +1,135 @@
+//! Retry policies: all that a caller's library decides about trying again, under one name.
+//!
+//! An edge may name one, `retry = "envoy"`, and change single keys of it beside. The model may have
+//! policies of its own, `[policy.gentle]`, which may build on others.
+
+use super::optional;
+use super::preset::{self, PRESETS};
+use crate::document::{Section, Value, nearest};
+use crate::kernel::Span;
+use crate::mechanism::budget::Budget;
+use crate::mechanism::retry::{Backoff, Heed, Retry, RetryOn};
+
+/// Whether, when and how often a caller tries again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    /// Attempts, waits, what is worth it.
+    pub retry: Retry,
+    /// Cap on the total of retries.
+    pub budget: Option<Budget>,
+}
+
+/// The policies of a model, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policies(Vec<(String, Policy)>);
+
+/// The most attempts that can be asked for.
+const MOST_ATTEMPTS: u64 = 1_000;
+
+impl Policies {
+    /// Reads `[policy.…]`, all of them. One may build on any that stands above it.
+    pub fn read(section: &Section<'_>) -> Option<Self> {
+        let mut policies = Policies::default();
+        let mut sound = true;
+        for entry in section.entries() {
+            if PRESETS.contains(&entry.key()) {
+                let what = format!("`{}` is a preset already", entry.key());
+                let why = "two policies of one name could be mistaken for each other";
+                entry.key_fault(&what, why, "choose another name, and build on it with `retry`");
+                sound = false;
+            }
+            let policy = entry.section().and_then(|section| {
+                let policy = Policy::read(&section, &policies);
+                section.finish();
+                policy
+            });
+            match policy {
+                Some(policy) => policies.0.push((entry.key().to_owned(), policy)),
+                None => sound = false,
+            }
+        }
+        sound.then_some(policies)
+    }
+
+    /// The policy of a name: the model's own, or a preset.
+    pub fn find(&self, name: &str) -> Option<Policy> {
+        let own = self.0.iter().find(|(own, _)| own == name);
+        own.map(|(_, policy)| policy.clone()).or_else(|| preset::policy(name))
+    }
+
+    /// The names of the model's own.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What to write in place of a name that is not known.
+    pub fn nearest(&self, name: &str) -> String {
+        nearest(name, self.names().chain(PRESETS))
+    }
+
+    fn named(&self, value: &Value<'_>) -> Option<Policy> {
+        let name = value.text()?;
+        let policy = self.find(name);
+        if policy.is_none() {
+            let what = format!("there is no retry policy {name:?}");
+            let why = "it is neither a preset nor a [policy.…] above";
+            value.fault(&what, why, &self.nearest(name));
+        }
+        policy
+    }
+}
+
+impl Policy {
+    /// Reads the keys of a policy, on top of the one that `retry` names.
+    pub fn read(section: &Section<'_>, policies: &Policies) -> Option<Self> {
+        let base = match section.get("retry") {
+            Some(value) => policies.named(&value),
+            None => Some(Policy::default()),
+        };
+        let attempts = optional(section, "attempts", |v| v.whole(1, MOST_ATTEMPTS));
+        let backoff = optional(section, "backoff", Backoff::read);
+        let on = optional(section, "retry_on", RetryOn::read);
+        let retry_after = optional(section, "retry_after", Heed::read);
+        let offset = optional(section, "offset", Value::duration);
+        let budget = optional(section, "budget", read_budget);
+        let Policy { retry: base, budget: base_budget } = base?;
+        let attempts = attempts?.map_or(base.attempts, |attempts| attempts as u32);
+        Some(Policy {
+            retry: Retry {
+                attempts,
+                backoff: backoff?.unwrap_or(base.backoff),
+                on: on?.unwrap_or(base.on),
+                retry_after: retry_after?.unwrap_or(base.retry_after),
+                offset: offset?.unwrap_or(base.offset),
+            },
+            budget: budget?.unwrap_or(base_budget),
+        })
+    }
+
+    /// In a few words, as the list of assumptions says it.
+    pub fn describe(&self) -> Vec<String> {
+        let Retry { attempts, backoff, on, retry_after, offset } = &self.retry;
+        if *attempts == 1 {
+            return vec!["no retry".into()];
+        }
+        let mut parts = vec![format!("{attempts} attempts in all"), backoff.describe()];
+        if *on != RetryOn::ALL {
+            parts.push(format!("retries after {}", on.describe()));
+        }
+        if *retry_after != Heed::Ignore {
+            parts.push(retry_after.describe());
+        }
+        if *offset > Span::ZERO {
+            parts.push(format!("up to {offset} more by device"));
+        }
+        parts
+    }
+}
+
+/// Reads a budget, or `"none"`, to do without that of the policy built on.
+fn read_budget(value: &Value<'_>) -> Option<Option<Budget>> {
+    if value.is_text() {
+        return value.word(&[("none", None)]);
+    }
+    Budget::read(value).map(Some)
+}
