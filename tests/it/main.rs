@@ -6,6 +6,7 @@ mod golden;
 mod house;
 mod invariant;
 mod literature;
+mod literature_herd;
 mod literature_sheet;
 mod notebook;
 mod oracle;
