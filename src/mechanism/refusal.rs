@@ -41,14 +41,14 @@ impl Refusal {
         }
     }
 
-    /// How long to stay away, where the answer to the attempt with `key` says so. Nobody answers
+    /// How long to stay away, where the answer to the attempt with this key says so. Nobody answers
     /// for a tier that is down, or for a connection that was never made.
-    pub fn retry_after(&self, reason: Reason, key: Key) -> Option<Span> {
+    pub fn retry_after(&self, reason: Reason, key: impl FnOnce() -> Key) -> Option<Span> {
         let (from, to) = self.retry_after?;
         match reason {
             Reason::Down | Reason::Pool | Reason::Left => None,
             _ if from == to => Some(from),
-            _ => Some(from + (to - from).scaled(key.unit(Purpose::RetryAfter))),
+            _ => Some(from + (to - from).scaled(key().unit(Purpose::RetryAfter))),
         }
     }
 }
@@ -91,11 +91,11 @@ mod tests {
     fn retry_after_lies_in_its_range_and_a_tier_that_is_down_sends_none() {
         let (from, to) = (Span::from_secs(20), Span::from_secs(40));
         let rule = Refusal { retry_after: Some((from, to)), ..Refusal::default() };
-        let draw = |i| rule.retry_after(Reason::Admission, Key::root(i)).unwrap();
+        let draw = |i| rule.retry_after(Reason::Admission, || Key::root(i)).unwrap();
         assert!((0..1000).all(|i| (from..to).contains(&draw(i))));
         let mean = (0..1000).map(|i| draw(i).seconds()).sum::<f64>() / 1000.0;
         // Four standard errors of a mean of 1,000 uniform draws over 20 s.
         assert!((mean - 30.0).abs() < 4.0 * 20.0 / 12f64.sqrt() / 1000f64.sqrt(), "{mean}");
-        assert_eq!(rule.retry_after(Reason::Down, Key::root(1)), None);
+        assert_eq!(rule.retry_after(Reason::Down, || Key::root(1)), None);
     }
 }

@@ -4,7 +4,7 @@
 use super::{Edge, Model, Policy, Tier};
 use crate::document::{EdgeId, rate_text, share_text};
 use crate::kernel::Span;
-use crate::mechanism::budget::{Debit, Deposit, Scope};
+use crate::mechanism::budget::{Budget, Debit, Deposit, Rule, Scope};
 use crate::mechanism::cache::Late;
 use crate::mechanism::pool::Clock;
 use crate::mechanism::queue::Discipline;
@@ -79,22 +79,7 @@ fn edge(model: &Model, id: EdgeId) -> String {
     let mut parts = vec![patience(edge)];
     parts.extend(Policy { retry: edge.retry.clone(), budget: edge.budget }.describe());
     if let Some(budget) = &edge.budget {
-        let paid = match budget.debit {
-            Debit::Decision => "at decision",
-            Debit::Send => "when sent",
-        };
-        let earned = match budget.deposit {
-            Deposit::Success => "successes",
-            Deposit::Request => "requests",
-        };
-        let scope = match budget.scope {
-            Scope::Instance => "per instance",
-            Scope::Fleet => "for the fleet",
-        };
-        parts.push(format!(
-            "retry budget of {} of {earned}, paid {paid}, {scope}",
-            share_text(budget.ratio)
-        ));
+        parts.push(retries_paid(budget));
     }
     if let Some(pool) = &edge.pool {
         let clock = match pool.clock {
@@ -120,6 +105,45 @@ fn edge(model: &Model, id: EdgeId) -> String {
         parts.push(format!("optional{fallback}"));
     }
     parts.join("; ")
+}
+
+fn retries_paid(budget: &Budget) -> String {
+    let paid = match budget.debit {
+        Debit::Decision => "at decision",
+        Debit::Send => "when sent",
+    };
+    let scope = match budget.scope {
+        Scope::Instance => "per instance",
+        Scope::Fleet => "for the fleet",
+    };
+    let rule = match budget.rule {
+        Rule::Ratio(rule) => {
+            let earned = match rule.deposit {
+                Deposit::Success => "successes",
+                Deposit::Request => "requests",
+            };
+            format!("retry budget of {} of {earned}", share_text(rule.ratio))
+        }
+        Rule::Grpc { max_tokens, token_ratio } => format!(
+            "gRPC retry throttling above half of {} tokens, {} for a success",
+            f64::from(max_tokens) / 1000.0,
+            f64::from(token_ratio) / 1000.0
+        ),
+        Rule::Aws { tokens, retry_cost, timeout_cost } => format!(
+            "AWS retry quota of {tokens} tokens, {retry_cost} for a retry and {timeout_cost} after \
+             a timeout"
+        ),
+        Rule::Concurrent { ratio, least } => format!(
+            "retries under way at most {} of calls under way, or {least}",
+            share_text(ratio)
+        ),
+        Rule::Window { ratio, floor, over } => format!(
+            "retry budget of {} of the requests of {over}, and {}",
+            share_text(ratio),
+            rate_text(floor)
+        ),
+    };
+    format!("{rule}, paid {paid}, {scope}")
 }
 
 fn patience(edge: &Edge) -> String {

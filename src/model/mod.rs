@@ -244,9 +244,9 @@ impl Tier {
         self.arrivals.is_some()
     }
 
-    /// What a caller learns from the failure of the attempt with `key`.
+    /// What a caller learns from the failure of an attempt, whose key is asked for where it counts.
     #[inline]
-    pub fn setback(&self, outcome: Outcome, key: Key) -> Setback {
+    pub fn setback(&self, outcome: Outcome, key: impl FnOnce() -> Key) -> Setback {
         let (status, retry_after) = match outcome {
             Outcome::Refused(reason) => {
                 (self.refusal.status(reason), self.refusal.retry_after(reason, key))

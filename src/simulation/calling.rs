@@ -5,11 +5,11 @@ use super::world::{Attempt, Blame, Call, Caller, Detail, NO_SERVICE, Parent, Sta
 use super::{Next, Simulation};
 use crate::document::EdgeId;
 use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
-use crate::mechanism::budget::Debit;
+use crate::mechanism::budget::Claim;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock};
-use crate::mechanism::retry::RetryState;
+use crate::mechanism::retry::{RetryState, Setback};
 
 /// What a call takes from whoever makes it.
 pub struct Party {
@@ -78,6 +78,7 @@ impl Simulation<'_> {
         call.attempt = Id::NONE;
         call.deadline = rule.patience.call_deadline(self.now, caller.deadline);
         call.retry = RetryState::default();
+        call.claim = Claim::None;
         call.made = 0;
         call.replica = caller.replica;
         call.edge = edge;
@@ -170,7 +171,7 @@ impl Simulation<'_> {
         if call.made == 1
             && let Some((budget, bucket)) = run.budget(call.replica)
         {
-            budget.on_request(bucket);
+            budget.begin(bucket, self.now);
         }
         let acquired = match run.rule.pool {
             None => Acquired::Now,
@@ -393,7 +394,7 @@ impl Simulation<'_> {
             Outcome::Ok => {
                 counts.ok += 1;
                 if let Some((budget, bucket)) = edge.budget(call.replica) {
-                    budget.on_success(bucket);
+                    budget.succeeded(bucket, call.claim);
                 }
                 if let Some((cache, entries)) = edge.cache() {
                     cache.fill(entries, call.operation, self.now);
@@ -404,7 +405,13 @@ impl Simulation<'_> {
             Outcome::Refused(_) => counts.refused += 1,
             Outcome::TimedOut => counts.timed_out += 1,
         }
-        match self.decide_retry(id, outcome) {
+        let rule = edge.rule;
+        let callee = self.tiers[rule.callee.index()].rule;
+        let setback = callee.setback(outcome, || call.key.child(u64::from(call.made)));
+        if let Some((budget, bucket)) = edge.budget(call.replica) {
+            budget.failed(bucket, &mut call.claim, rule.retry.on.covers(&setback));
+        }
+        match self.decide_retry(id, &setback) {
             Some(wait) => self.back_off(id, wait),
             None => self.give_up(id, outcome),
         }
@@ -417,35 +424,21 @@ impl Simulation<'_> {
     }
 
     #[inline(always)]
-    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
+    fn decide_retry(&mut self, id: Id, setback: &Setback) -> Option<Span> {
         if !self.conditions.retries {
             return None;
         }
         let call = &mut self.calls[id];
-        let rule = self.edges[call.edge.index()].rule;
-        if call.made >= rule.retry.attempts {
-            return None;
-        }
-        let callee = self.tiers[rule.callee.index()].rule;
-        let setback = callee.setback(outcome, call.key.child(u64::from(call.made)));
+        let edge = &mut self.edges[call.edge.index()];
         let (made, caller) = (call.made, call.replica);
-        let wait = rule.retry.next_wait(&mut call.retry, made, &setback, call.key, caller)?;
+        let wait = edge.rule.retry.next_wait(&mut call.retry, made, setback, call.key, caller)?;
         if self.now + wait >= call.deadline {
             return None;
         }
-        let (edge, replica) = (call.edge, call.replica);
-        let pays_now = rule.budget.is_none_or(|budget| budget.debit == Debit::Decision);
-        (!pays_now || self.withdraw(edge, replica)).then_some(wait)
-    }
-
-    /// Takes a token for a retry, where there is a budget.
-    #[inline]
-    fn withdraw(&mut self, edge: EdgeId, replica: u32) -> bool {
-        let edge = &mut self.edges[edge.index()];
-        let Some((budget, bucket)) = edge.budget(replica) else { return true };
-        let allowed = budget.withdraw(bucket, self.now);
+        let Some((budget, bucket)) = edge.budget(caller) else { return Some(wait) };
+        let allowed = budget.decide(bucket, &mut call.claim, setback.outcome, self.now);
         edge.meter.counts.denied += u64::from(!allowed);
-        allowed
+        allowed.then_some(wait)
     }
 
     #[inline(always)]
@@ -468,21 +461,37 @@ impl Simulation<'_> {
     /// A call leaves its back-off.
     pub(super) fn retry(&mut self, id: Id) -> Next {
         let call = self.calls.get_mut(id)?;
+        let edge = &mut self.edges[call.edge.index()];
+        edge.meter.backoff.down(self.left);
+        if !self.conditions.retries {
+            return self.give_up(id, Outcome::Failed);
+        }
+        if let Some((budget, bucket)) = edge.budget(call.replica)
+            && !budget.send(bucket, call.claim, self.now)
+        {
+            edge.meter.counts.denied += 1;
+            return self.give_up(id, Outcome::Failed);
+        }
+        // Until here, for a call that ends now has not paid for a retry that pays when sent.
         call.backing_off = false;
-        let (edge, replica) = (call.edge, call.replica);
-        let run = &mut self.edges[edge.index()];
-        run.meter.backoff.down(self.left);
-        let pays_now = run.rule.budget.is_some_and(|budget| budget.debit == Debit::Send);
-        if self.conditions.retries && (!pays_now || self.withdraw(edge, replica)) {
-            self.send(id)
-        } else {
-            self.give_up(id, Outcome::Failed)
+        self.send(id)
+    }
+
+    /// The budget of an edge learns that a call is over, by an end or because nobody waits for it.
+    #[inline]
+    pub(super) fn settle(&mut self, id: Id) {
+        let call = &self.calls[id];
+        if call.made > 0
+            && let Some((budget, bucket)) = self.edges[call.edge.index()].budget(call.replica)
+        {
+            budget.end(bucket, call.claim, call.backing_off);
         }
     }
 
     /// The call is over; its parent goes on when it was the last that it waited for.
     #[inline(always)]
     fn end_call(&mut self, id: Id, outcome: Outcome) -> Next {
+        self.settle(id);
         let call = &self.calls[id];
         let key = call.key;
         let rule = self.edges[call.edge.index()].rule;

@@ -106,8 +106,12 @@ impl Simulation<'_> {
             tier.meter.counts.limit = tier.limiter.map(|limiter| limiter.rate());
         }
         for edge in &mut self.edges {
-            let tokens = edge.buckets.iter().map(|bucket| bucket.left()).sum();
-            edge.meter.counts.tokens = (!edge.buckets.is_empty()).then_some(tokens);
+            let now = self.now;
+            edge.meter.counts.tokens = edge
+                .rule
+                .budget
+                .as_ref()
+                .map(|budget| edge.buckets.iter().map(|bucket| budget.left(bucket, now)).sum());
         }
     }
 

@@ -100,6 +100,7 @@ impl Simulation<'_> {
                     self.release_connection(edge, next);
                 }
             }
+            self.settle(next);
             self.calls.remove(next);
             next = sibling;
         }

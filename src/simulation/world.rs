@@ -12,7 +12,7 @@ use crate::kernel::{Id, Key, Lane, Span, Time};
 use crate::measure::{EdgeMeter, Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::arrival::{Source, SourceState, Upcoming};
-use crate::mechanism::budget::{Budget, Scope, Tokens};
+use crate::mechanism::budget::{Budget, Claim, Scope, Tokens};
 use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
 use crate::mechanism::conditions::TierConditions;
@@ -219,6 +219,8 @@ pub struct Call {
     pub traced: bool,
     /// Whether it waits for its next attempt.
     pub backing_off: bool,
+    /// What it has of its budget.
+    pub claim: Claim,
     /// Since when the attempt that made the call is alone; without meaning where it is not.
     pub alone_since: Time,
     /// What the caller wants done: the same whoever asks again.
@@ -256,6 +258,7 @@ impl Default for Call {
             alone: false,
             traced: false,
             backing_off: false,
+            claim: Claim::None,
             alone_since: Time::NEVER,
             operation: Key::default(),
             sibling: Id::NONE,
