@@ -20,6 +20,7 @@ pub mod pool;
 pub mod queue;
 pub mod refusal;
 pub mod retry;
+pub mod throttle;
 pub mod timeout;
 pub mod timer;
 pub mod trigger;
