@@ -15,8 +15,8 @@
 //!
 //! *AWS*: a retry takes `retry_cost` tokens, after a timeout `timeout_cost`. A success gives back
 //! what the retry that brought it took, or 1 where there was none; what retries that failed took is
-//! lost. The costs are those of the standard mode up to the defaults of 2026, which charge 14, and 5
-//! after throttling.
+//! lost. The costs are those of the standard mode before the defaults of 2026, which charge 14, and
+//! 5 after throttling.
 //!
 //! *Concurrent*: calls that make a retry or wait to make one are at most `ratio` of the calls under
 //! way, and `least` in any case. A retry that failed has ended before the next one asks. Limit:
@@ -203,10 +203,10 @@ impl Budget {
     #[inline]
     pub fn begin(&self, bucket: &mut Tokens, now: Time) {
         match (&self.rule, bucket) {
-            (Rule::Ratio(rule), Tokens::Bucket { tokens, .. }) => {
-                if rule.deposit == Deposit::Request {
-                    *tokens = (*tokens + rule.ratio).min(rule.cap);
-                }
+            (Rule::Ratio(rule), Tokens::Bucket { tokens, .. })
+                if rule.deposit == Deposit::Request =>
+            {
+                *tokens = (*tokens + rule.ratio).min(rule.cap);
             }
             (Rule::Concurrent { .. }, Tokens::Calls { under_way, .. }) => *under_way += 1,
             (Rule::Window { ratio, over, .. }, bucket) => {
@@ -223,10 +223,10 @@ impl Budget {
     #[inline]
     pub fn succeeded(&self, bucket: &mut Tokens, claim: Claim) {
         match (&self.rule, bucket) {
-            (Rule::Ratio(rule), Tokens::Bucket { tokens, .. }) => {
-                if rule.deposit == Deposit::Success {
-                    *tokens = (*tokens + rule.ratio).min(rule.cap);
-                }
+            (Rule::Ratio(rule), Tokens::Bucket { tokens, .. })
+                if rule.deposit == Deposit::Success =>
+            {
+                *tokens = (*tokens + rule.ratio).min(rule.cap);
             }
             (Rule::Grpc { max_tokens, token_ratio }, Tokens::Whole(tokens)) => {
                 *tokens = (*tokens + token_ratio).min(*max_tokens);

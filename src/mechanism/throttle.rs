@@ -15,8 +15,8 @@
 //! over the window, which grows e-fold in 0.63 windows with `k` = 2.
 //!
 //! The past is kept in five parts of the window, so that it reaches back 80 to 100 % of it. Only
-//! the ratio of two counts of the same past matters, and that has no edge to see, so that more parts
-//! would buy nothing. Counts are `u32`: one caller may stand for a fleet.
+//! the ratio of two counts of the same past matters, and that has no edge to see, so that more
+//! parts would buy nothing. Counts are `u32`: one caller may stand for a fleet.
 //!
 //! Source: B. Beyer et al., *Site Reliability Engineering* (2016), ch. 21, *Handling Overload*
 //! (client-side throttling: `k` = 2, two minutes). The same formula is in Google's client libraries

@@ -5,8 +5,8 @@ use crate::document::{Section, Value};
 use crate::kernel::Span;
 
 impl Budget {
-    /// Reads `budget = { ratio = "10%", cap = 100, floor = "1/s", … }`, or `budget.NAME = { … }` for
-    /// the other rules.
+    /// Reads `budget = { ratio = "10%", cap = 100, floor = "1/s", … }`, or `budget.NAME = { … }`
+    /// for the other rules.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         const NAMES: [&str; 4] = ["grpc", "aws", "concurrent", "window"];
         let section = value.section()?;

@@ -59,6 +59,48 @@ fn the_clients_that_a_surge_adds_to_a_closed_loop_have_pools_and_budgets_of_thei
     assert!((pool[3] - 6.0).abs() < 0.3, "12 clients, half of their time in a call: {pool:?}");
 }
 
+/// Calls end in all ways here: answered, failed, given up, and left alone at work and in back-off
+/// when their own caller stops; once all is quiet none is counted any more. With a share of nothing
+/// the retries can be seen, with the whole the calls.
+#[test]
+fn every_call_leaves_the_budget_of_concurrent_retries_in_the_end() {
+    let all = [("0%", 1000), ("100%", 0)];
+    for (ratio, least, debit) in all.iter().flat_map(|(r, l)| [(r, l, "decision"), (r, l, "send")])
+    {
+        let budget = format!("ratio = \"{ratio}\", least = {least}, debit = \"{debit}\"");
+        let text = "run = { duration = \"12s\", window = \"1s\" }
+             [tier.client]
+             arrivals.profile = [{ at = \"0s\", rate = \"200/s\" },
+                                 { at = \"6s\", rate = \"200/s\" },
+                                 { at = \"6s\", rate = \"0/s\" }]
+             [tier.client.call.api]
+             timeout = \"200ms\"
+             attempts = 2
+             budget.concurrent = { BUDGET }
+             [tier.api]
+             abandoned = \"interrupt\"
+             work.constant = \"1ms\"
+             [tier.api.call.db]
+             timeout = \"60ms\"
+             attempts = 3
+             backoff.fixed = \"30ms\"
+             cache = { keys = 100, uncacheable = \"90%\", lookup.constant = \"2ms\" }
+             budget.concurrent = { BUDGET }
+             [tier.db]
+             concurrency = 2
+             errors = \"20%\"
+             work.exponential = \"20ms\"";
+        let (record, _) = traced(&model(&text.replace("BUDGET", &budget)), 1);
+        for edge in &record.edges {
+            let tokens: Vec<f64> = edge.iter().filter_map(|row| row.tokens).collect();
+            let quiet = f64::from(*least);
+            assert!(tokens[..6].iter().any(|left| *left != quiet), "{budget}: {tokens:?}");
+            assert_eq!(tokens.last(), Some(&quiet), "{budget}: {tokens:?}");
+            assert!(edge.iter().map(|row| row.gave_up).sum::<u64>() > 0);
+        }
+    }
+}
+
 /// The lookup takes so long that a hit falls into the window after its call.
 #[test]
 fn a_hit_in_a_window_without_calls_leaves_the_rate_of_retries_at_zero() {

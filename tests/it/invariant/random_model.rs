@@ -141,6 +141,11 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
             "budget = { ratio = \"10%\" }",
             "budget = { ratio = \"20%\", floor = \"1/s\", debit = \"send\", scope = \"fleet\" }",
             "budget = { ratio = \"50%\", deposit = \"request\", start = 0 }",
+            "budget.grpc = { max_tokens = 10, token_ratio = 0.1, debit = \"send\" }",
+            "budget.aws = { tokens = 50 }",
+            "budget.concurrent = { least = 1, debit = \"send\" }",
+            "budget.concurrent = { scope = \"fleet\" }",
+            "budget.window = { floor = \"0/s\", over = \"2s\" }",
         ]),
         maybe(&[
             "pool = { size = 1 }",
