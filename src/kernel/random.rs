@@ -45,6 +45,7 @@ pub enum Purpose {
     Lookup = 17,
     Fallback = 18,
     RetryAfter = 19,
+    Throttle = 20,
 }
 
 /// An endless run of random numbers, opened on a key for one purpose. Implements `rand`'s generator

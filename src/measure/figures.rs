@@ -158,6 +158,8 @@ figures! {
         gave_up_per_s = |row, frame| rate(row.gave_up, frame),
         /// Retries that the budget forbade.
         denied_per_s = |row, frame| rate(row.denied, frame),
+        /// Attempts that callers turned away themselves, by throttling.
+        throttled_per_s = |row, frame| rate(row.throttled, frame),
         /// Attempts for each call that was not answered by the cache.
         attempts_per_call = |row, _| Some(row.attempts as f64 / row.sent_calls() as f64),
         /// Share of cache lookups that hit.

@@ -104,6 +104,8 @@ pub struct EdgeRow {
     pub gave_up: u64,
     /// Retries that the budget forbade.
     pub denied: u64,
+    /// Attempts that callers turned away themselves, by throttling.
+    pub throttled: u64,
     /// Cache hits: calls that needed no attempt.
     pub hits: u64,
     /// Cache misses, uncacheable requests included.
@@ -248,6 +250,7 @@ impl EdgeRow {
         self.timed_out += row.timed_out;
         self.gave_up += row.gave_up;
         self.denied += row.denied;
+        self.throttled += row.throttled;
         self.hits += row.hits;
         self.misses += row.misses;
         self.pool_area += row.pool_area;

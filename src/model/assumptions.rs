@@ -1,7 +1,7 @@
 //! The settings that decide verdicts, as a model uses them: each run lists them, the defaults among
 //! them.
 
-use super::{Edge, Model, Policy, Tier};
+use super::{Edge, Model, Tier};
 use crate::document::{EdgeId, rate_text, share_text};
 use crate::kernel::Span;
 use crate::mechanism::budget::{Budget, Debit, Deposit, Rule, Scope};
@@ -77,7 +77,7 @@ fn tier(tier: &Tier) -> String {
 fn edge(model: &Model, id: EdgeId) -> String {
     let edge = model.edge(id);
     let mut parts = vec![patience(edge)];
-    parts.extend(Policy { retry: edge.retry.clone(), budget: edge.budget }.describe());
+    parts.extend(model.policy(id).describe());
     if let Some(budget) = &edge.budget {
         parts.push(retries_paid(budget));
     }

@@ -35,6 +35,7 @@ use crate::mechanism::pool::Pool;
 use crate::mechanism::queue::Queue;
 use crate::mechanism::refusal::Refusal;
 use crate::mechanism::retry::{Retry, Setback};
+use crate::mechanism::throttle::Throttle;
 use crate::mechanism::timeout::{Abandoned, Patience};
 use crate::mechanism::timer::Timer;
 use crate::mechanism::trigger::Trigger;
@@ -44,7 +45,7 @@ pub use assumptions::assumptions;
 pub use check::check;
 pub use expect::{Expect, Range as ExpectedRange};
 pub use policy::{Policies, Policy};
-pub use preset::PRESETS;
+pub use preset::{PRESETS, Preset};
 pub use program::{Op, Program};
 pub use settings::{Criteria, Run, overridden};
 
@@ -130,6 +131,8 @@ pub struct Edge {
     pub retry: Retry,
     /// Cap on the total of retries.
     pub budget: Option<Budget>,
+    /// Attempts that the caller turns away itself.
+    pub throttle: Option<Throttle>,
     /// Connections.
     pub pool: Option<Pool>,
     /// The way there.
@@ -200,7 +203,8 @@ impl Model {
         let mut model = self.clone();
         for edge in edges {
             let edge = &mut model.edges[edge.index()];
-            (edge.retry, edge.budget) = (policy.retry.clone(), policy.budget);
+            edge.retry = policy.retry.clone();
+            (edge.budget, edge.throttle) = (policy.budget, policy.throttle);
         }
         model
     }
@@ -229,6 +233,12 @@ impl Model {
     /// Whether the file has something at a dotted path.
     pub fn is_given(&self, path: &str) -> bool {
         self.places.contains_key(path)
+    }
+
+    /// The retry policy of an edge.
+    pub fn policy(&self, edge: EdgeId) -> Policy {
+        let Edge { retry, budget, throttle, .. } = self.edge(edge);
+        Policy { retry: retry.clone(), budget: *budget, throttle: *throttle }
     }
 
     /// The path of an edge's table in the file.

@@ -9,6 +9,7 @@ use crate::document::{Section, Value, nearest};
 use crate::kernel::Span;
 use crate::mechanism::budget::Budget;
 use crate::mechanism::retry::{Backoff, Heed, Retry, RetryOn};
+use crate::mechanism::throttle::Throttle;
 
 /// Whether, when and how often a caller tries again.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Policy {
     pub retry: Retry,
     /// Cap on the total of retries.
     pub budget: Option<Budget>,
+    /// Attempts that the caller turns away itself.
+    pub throttle: Option<Throttle>,
 }
 
 /// The policies of a model, by name.
@@ -32,7 +35,7 @@ impl Policies {
         let mut policies = Policies::default();
         let mut sound = true;
         for entry in section.entries() {
-            if PRESETS.contains(&entry.key()) {
+            if preset::policy(entry.key()).is_some() {
                 let what = format!("`{}` is a preset already", entry.key());
                 let why = "two policies of one name could be mistaken for each other";
                 entry.key_fault(&what, why, "choose another name, and build on it with `retry`");
@@ -64,7 +67,7 @@ impl Policies {
 
     /// What to write in place of a name that is not known.
     pub fn nearest(&self, name: &str) -> String {
-        nearest(name, self.names().chain(PRESETS))
+        nearest(name, self.names().chain(PRESETS.iter().map(|preset| preset.name)))
     }
 
     fn named(&self, value: &Value<'_>) -> Option<Policy> {
@@ -92,7 +95,8 @@ impl Policy {
         let retry_after = optional(section, "retry_after", Heed::read);
         let offset = optional(section, "offset", Value::duration);
         let budget = optional(section, "budget", read_budget);
-        let Policy { retry: base, budget: base_budget } = base?;
+        let throttle = optional(section, "throttle", Throttle::read);
+        let Policy { retry: base, budget: base_budget, throttle: base_throttle } = base?;
         let attempts = attempts?.map_or(base.attempts, |attempts| attempts as u32);
         Some(Policy {
             retry: Retry {
@@ -103,17 +107,18 @@ impl Policy {
                 offset: offset?.unwrap_or(base.offset),
             },
             budget: budget?.unwrap_or(base_budget),
+            throttle: throttle?.or(base_throttle),
         })
     }
 
     /// In a few words, as the list of assumptions says it.
     pub fn describe(&self) -> Vec<String> {
         let Retry { attempts, backoff, on, retry_after, offset } = &self.retry;
-        if *attempts == 1 {
-            return vec!["no retry".into()];
-        }
-        let mut parts = vec![format!("{attempts} attempts in all"), backoff.describe()];
-        if *on != RetryOn::ALL {
+        let mut parts = match attempts {
+            1 => vec!["no retry".into()],
+            _ => vec![format!("{attempts} attempts in all"), backoff.describe()],
+        };
+        if *on != RetryOn::ALL && *attempts > 1 {
             parts.push(format!("retries after {}", on.describe()));
         }
         if *retry_after != Heed::Ignore {
@@ -121,6 +126,9 @@ impl Policy {
         }
         if *offset > Span::ZERO {
             parts.push(format!("up to {offset} more by device"));
+        }
+        if let Some(Throttle { k, window }) = self.throttle {
+            parts.push(format!("callers throttle above {k}x what was accepted in {window}"));
         }
         parts
     }

@@ -147,13 +147,14 @@ fn read_edge(
         );
         return None;
     }
-    let Policy { retry, budget } = policy?;
+    let Policy { retry, budget, throttle } = policy?;
     Some(Edge {
         caller,
         callee,
         patience: Patience { timeout: timeout?, deadline: deadline?, pass: pass? },
         retry,
         budget,
+        throttle,
         pool: pool?,
         network: network?,
         cache: cache?,
@@ -170,6 +171,7 @@ fn plain_edge(caller: TierId, callee: TierId) -> Edge {
         patience: Patience::default(),
         retry: Retry::default(),
         budget: None,
+        throttle: None,
         pool: None,
         network: Network::default(),
         cache: None,

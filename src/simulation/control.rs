@@ -219,8 +219,13 @@ impl Simulation<'_> {
     }
 
     /// Puts the beginning and the end of each trigger into the event list.
-    pub(super) fn plan_triggers(&mut self) {
+    /// Plans the triggers that last from the very start, or the others. Those of the start are
+    /// planned before the first requests, so that they act before what comes in the same instant.
+    pub(super) fn plan_triggers(&mut self, from_start: bool) {
         for (number, trigger) in self.model.triggers.iter().enumerate() {
+            if (trigger.at == Time::ZERO) != from_start {
+                continue;
+            }
             self.events.push(trigger.at, Event::TriggerBegin(number as u16));
             if trigger.until > trigger.at {
                 self.events.push(trigger.until, Event::TriggerEnd(number as u16));

@@ -188,8 +188,9 @@ impl<'m> Simulation<'m> {
         };
         simulation.open_lanes();
         simulation.open_stations();
+        simulation.plan_triggers(true);
         simulation.build_sources();
-        simulation.plan_triggers();
+        simulation.plan_triggers(false);
         simulation
     }
 

@@ -21,6 +21,7 @@ use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
+use crate::mechanism::throttle::History;
 use crate::mechanism::work::{Drawn, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
 
@@ -402,6 +403,8 @@ pub struct EdgeRun<'m> {
     pub pools: Vec<Connections<Id>>,
     /// Budgets, by replica of the caller, or one for all.
     pub buckets: Vec<Tokens>,
+    /// What throttling callers remember, by replica.
+    pub histories: Vec<History>,
     /// Cached answers.
     pub cache: Option<Entries>,
 }
@@ -416,6 +419,7 @@ impl<'m> EdgeRun<'m> {
             meter: EdgeMeter::default(),
             pools: Vec::new(),
             buckets: Vec::new(),
+            histories: Vec::new(),
             cache: rule.cache.as_ref().map(Cache::start),
         };
         edge.grow(replicas as usize);
@@ -426,6 +430,9 @@ impl<'m> EdgeRun<'m> {
     pub fn grow(&mut self, replicas: usize) {
         if self.rule.pool.is_some() {
             self.pools.resize_with(replicas, Connections::new);
+        }
+        if self.rule.throttle.is_some() {
+            self.histories.resize(replicas, History::default());
         }
         if let Some(budget) = &self.rule.budget {
             let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };

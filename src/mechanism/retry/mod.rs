@@ -99,6 +99,11 @@ impl RetryOn {
         RetryOn { timed_out: true, network: true, statuses: bits.sum(), ..none }
     }
 
+    /// Answers of these statuses alone.
+    pub fn answers(numbers: &[u16]) -> Self {
+        RetryOn { timed_out: false, network: false, ..Self::statuses(numbers) }
+    }
+
     /// The same, without timeouts.
     pub fn but_timeouts(self) -> Self {
         RetryOn { timed_out: false, ..self }
