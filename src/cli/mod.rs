@@ -7,6 +7,7 @@
 mod check;
 mod ensemble;
 mod load;
+mod policies;
 mod progress;
 mod run;
 mod sweep;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::output::text::Style;
-use crate::output::{EnsembleSummary, Summary, SweepSummary, file, summary};
+use crate::output::{EnsembleSummary, PoliciesSummary, Summary, SweepSummary, file, summary};
 
 /// Simulate a call graph event by event and see whether an outage outlives its trigger.
 #[derive(Debug, Parser)]
@@ -36,6 +37,8 @@ enum Command {
     Check(check::Check),
     /// Run a model under every combination of some settings, and judge each.
     Sweep(sweep::Sweep),
+    /// Run a model under a list of retry policies, and say which to take.
+    Policies(policies::Policies),
     /// Print the JSON Schema of a summary that `--format json` prints.
     #[command(after_help = "Examples:\n  metastable schema > summary.schema.json\n  \
                             metastable schema --of sweep > sweep.schema.json")]
@@ -81,6 +84,8 @@ enum Kind {
     Ensemble,
     /// Of `sweep`.
     Sweep,
+    /// Of `policies`.
+    Policies,
 }
 
 /// Where results go, and in which form.
@@ -127,9 +132,11 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.execute(),
         Command::Check(check) => check.execute(),
         Command::Sweep(sweep) => sweep.execute(),
+        Command::Policies(policies) => policies.execute(),
         Command::Schema { of: Kind::Run } => print(&summary::schema::<Summary>()),
         Command::Schema { of: Kind::Ensemble } => print(&summary::schema::<EnsembleSummary>()),
         Command::Schema { of: Kind::Sweep } => print(&summary::schema::<SweepSummary>()),
+        Command::Schema { of: Kind::Policies } => print(&summary::schema::<PoliciesSummary>()),
         Command::Completions { shell } => print(&completions(shell)),
     };
     ExitCode::from(match ending {

@@ -178,6 +178,12 @@ impl Model {
         capacity.is_finite().then_some(capacity)
     }
 
+    /// Attempts that a tier can let in and finish [1/s]; `None`: unlimited.
+    pub fn most_admitted(&self, tier: TierId) -> Option<f64> {
+        let limit = self.tier(tier).admission.map(|admission| admission.rate);
+        limit.into_iter().chain(self.capacity(tier)).reduce(f64::min)
+    }
+
     /// Share of each class in the demand of all clients.
     fn class_weights(&self) -> Vec<f64> {
         let mut weights = vec![0.0; self.classes.len()];

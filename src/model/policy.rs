@@ -111,6 +111,25 @@ impl Policy {
         })
     }
 
+    /// Whether it makes anything of a Retry-After.
+    pub fn heeds_retry_after(&self) -> bool {
+        self.retry.retry_after != Heed::Ignore
+    }
+
+    /// How many constants must be changed to make this policy of another. What takes new code, such
+    /// as reading a header or keeping a budget, counts as more than one.
+    pub fn differences(&self, other: &Policy) -> u32 {
+        const CODE: u32 = 2;
+        let (own, theirs) = (&self.retry, &other.retry);
+        u32::from(own.attempts != theirs.attempts)
+            + own.backoff.differences(&theirs.backoff)
+            + u32::from(own.on != theirs.on)
+            + CODE * u32::from(own.retry_after != theirs.retry_after)
+            + CODE * u32::from(own.offset != theirs.offset)
+            + CODE * u32::from(self.budget != other.budget)
+            + CODE * u32::from(self.throttle != other.throttle)
+    }
+
     /// In a few words, as the list of assumptions says it.
     pub fn describe(&self) -> Vec<String> {
         let Retry { attempts, backoff, on, retry_after, offset } = &self.retry;

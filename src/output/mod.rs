@@ -10,8 +10,10 @@ pub mod herd;
 pub mod parquet;
 #[cfg(feature = "plot")]
 pub mod plot;
+pub mod policies;
 pub mod summary;
 pub mod text;
 
 pub use ensemble::{EnsembleSummary, SweepSummary};
+pub use policies::PoliciesSummary;
 pub use summary::Summary;

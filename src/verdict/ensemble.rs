@@ -168,6 +168,7 @@ mod tests {
             recovery_time: recovery_s.map(Span::from_secs),
             sentence: String::new(),
             amplification: None,
+            herds: Vec::new(),
             expectations: Vec::new(),
             phases: Vec::new(),
         }

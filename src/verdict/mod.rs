@@ -12,6 +12,7 @@
 //! all to a manager; `ensemble` judges many seeds together. Everything here is pure.
 
 mod cause;
+mod choice;
 mod ensemble;
 mod evidence;
 mod expectation;
@@ -19,18 +20,21 @@ mod herd;
 mod phase;
 mod ruling;
 mod sentence;
+mod trial;
 
 use crate::document::TierId;
 use crate::kernel::Span;
 use crate::measure::Record;
 use crate::model::Model;
 
+pub use choice::{Choice, Goal, Situation, Standing, choices, ranked};
 pub use ensemble::{Consensus, Replication};
 pub use evidence::{Evidence, edge_figures, frame, tier_figures};
 pub use expectation::{Expectation, hold_against};
 pub use herd::{HerdFigures, herd_figures};
 pub use phase::{Phase, phases};
 pub use ruling::{Beat, Class, Doubt, Ruling, beats, classify};
+pub use trial::Trial;
 
 /// What a run says about the system.
 #[derive(Clone, Debug)]

@@ -543,7 +543,7 @@ mod tests {
 
     fn instants(source: &Source, until: f64) -> Vec<f64> {
         let (mut state, key) = (SourceState::default(), Key::root(5));
-        std::iter::from_fn(|| source.next(&mut state, key).map(|(time, _)| time))
+        std::iter::from_fn(|| source.next(&mut state, key, None).map(|upcoming| upcoming.time))
             .map(Time::seconds)
             .take_while(|&t| t < until)
             .collect()

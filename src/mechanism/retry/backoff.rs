@@ -178,6 +178,30 @@ impl Backoff {
         })
     }
 
+    /// How many constants must be changed to make this rule of another; the kind counts as two.
+    pub fn differences(&self, other: &Backoff) -> u32 {
+        let count = |changed: &[bool]| changed.iter().map(|&changed| u32::from(changed)).sum();
+        match (*self, *other) {
+            (Backoff::Immediate, Backoff::Immediate) => 0,
+            (Backoff::Fixed { wait: a, jitter: i }, Backoff::Fixed { wait: b, jitter: j }) => {
+                count(&[a != b, i != j])
+            }
+            (
+                Backoff::Linear { base: a, cap: c, jitter: i },
+                Backoff::Linear { base: b, cap: d, jitter: j },
+            ) => count(&[a != b, c != d, i != j]),
+            (
+                Backoff::Exponential { base: a, factor: f, cap: c, jitter: i },
+                Backoff::Exponential { base: b, factor: g, cap: d, jitter: j },
+            ) => count(&[a != b, f != g, c != d, i != j]),
+            (
+                Backoff::Decorrelated { base: a, cap: c },
+                Backoff::Decorrelated { base: b, cap: d },
+            ) => count(&[a != b, c != d]),
+            _ => 2,
+        }
+    }
+
     /// As the list of assumptions says it.
     pub fn describe(&self) -> String {
         let capped = |cap: Span| match cap {

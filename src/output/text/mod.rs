@@ -2,12 +2,14 @@
 
 mod ensemble;
 mod herd;
+mod policies;
 mod run;
 mod sweep;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 
 pub use ensemble::render as render_ensemble;
+pub use policies::render as render_policies;
 pub use run::render;
 pub use sweep::render as render_sweep;
 

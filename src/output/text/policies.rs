@@ -1,0 +1,102 @@
+//! The page of a contest of retry policies: a row for each, and which to take.
+
+use super::{Style, rate, seconds, table};
+use crate::measure::Estimate;
+use crate::output::policies::{ChoiceSummary, PoliciesSummary, PolicySummary};
+
+/// The page.
+pub fn render(summary: &PoliciesSummary, style: Style) -> String {
+    let herd = summary.policies.iter().any(|policy| policy.half_s.is_some());
+    let rows = summary.policies.iter().map(|policy| row(policy, herd)).collect();
+    let header = [
+        "policy",
+        if herd { "50% through" } else { "metastable" },
+        if herd { "99% through" } else { "recovery" },
+        "peak/s",
+        "sent",
+        if herd { "tries p99" } else { "in back-off" },
+        "lost",
+    ];
+    let title = style.bold(&summary.model.title);
+    let mut page = format!("{title}\n\n{}\n\n", table(header.into_iter(), rows, 1));
+    page.push_str(&format!("{}\n", style.bold("Which to take")));
+    let choices = summary.choices.iter().map(|choice| chosen(choice, summary)).collect();
+    let header = ["where …", "take", "99% served", "peak/s", "of capacity"];
+    let header =
+        if herd { header } else { ["where …", "take", "recovery", "peak/s", "of capacity"] };
+    page.push_str(&format!("{}\n", table(header.into_iter(), choices, 2)));
+    for none in
+        summary.choices.iter().filter_map(|choice| choice.why_none.as_ref().zip(Some(choice)))
+    {
+        page.push_str(&style.wrapped(&format!("  {}: {}", none.1.title, none.0), 4));
+    }
+    page.push('\n');
+    page.push_str(&style.wrapped(&format!("  {}", drawn(summary)), 4));
+    page
+}
+
+fn row(policy: &PolicySummary, herd: bool) -> Vec<String> {
+    let name = if policy.present { format!("{} *", policy.name) } else { policy.name.clone() };
+    let never = policy.complete - policy.served;
+    let mut time = match (policy.served, policy.time_s) {
+        (0, _) | (_, None) => "never".into(),
+        (_, time) => estimate(time, seconds),
+    };
+    if never > 0 && policy.served > 0 {
+        time.push_str(&format!(" ({never} never)"));
+    }
+    let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+    let bad = format!("{} of {}", policy.metastable, policy.complete);
+    vec![
+        name,
+        if herd { estimate(policy.half_s, seconds) } else { bad },
+        time,
+        estimate(policy.peak_per_s, rate),
+        estimate(policy.sent, rate),
+        estimate(if herd { policy.attempts_p99 } else { policy.backoff_max }, rate),
+        estimate(policy.lost_share, percent),
+    ]
+}
+
+/// "1.17k ± 6"; a spread that the digits shown do not reach is left out.
+fn estimate(estimate: Option<Estimate>, show: impl Fn(f64) -> String) -> String {
+    let Some(Estimate { mean, half_width, .. }) = estimate else { return "-".into() };
+    let shown = show(mean);
+    let visible = |width: &f64| show(mean + width) != shown || show(mean - width) != shown;
+    let spread = half_width.filter(visible);
+    spread.map_or(shown.clone(), |width| format!("{shown} ± {}", show(width)))
+}
+
+fn chosen(choice: &ChoiceSummary, summary: &PoliciesSummary) -> Vec<String> {
+    let policy =
+        summary.policies.iter().find(|policy| Some(&policy.name) == choice.policy.as_ref());
+    let Some(policy) = policy else {
+        return vec![choice.title.clone(), "-".into()];
+    };
+    let peak = policy.peak_per_s.map_or(0.0, |peak| peak.mean);
+    let load = summary.capacity_per_s.map_or("-".into(), |all| format!("{:.1}x", peak / all));
+    vec![
+        choice.title.clone(),
+        policy.name.clone(),
+        estimate(policy.time_s, seconds),
+        rate(peak),
+        load,
+    ]
+}
+
+/// What the rows rest on.
+fn drawn(summary: &PoliciesSummary) -> String {
+    let PoliciesSummary { seeds, root_seed, edges, peak_window_s, goal, .. } = summary;
+    let by = match goal.as_str() {
+        "peak" => "peak",
+        "sends" => "number sent",
+        _ => "time",
+    };
+    format!(
+        "policies of {}, sorted by {by}; * the model's own. {seeds} seeds each, the same for all, \
+         hashed from seed {root_seed}; ± is half the width of a 95% interval. Times are since the \
+         start of the run, of a herd; sends and peaks (over {}) are of the time after the trigger",
+        edges.join(" and "),
+        seconds(*peak_window_s),
+    )
+}
