@@ -1,10 +1,10 @@
 //! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
 
 use super::event::Event;
-use super::world::{Attempt, Blame, Call, Caller, Detail, NO_SERVICE, Parent, State};
+use super::world::{Attempt, Blame, Call, Caller, Detail, Errand, NO_SERVICE, Parent, State};
 use super::{Next, Simulation};
 use crate::document::EdgeId;
-use crate::kernel::{Id, Key, Purpose, Slab, Span, Time};
+use crate::kernel::{Id, Key, Purpose, Span, Time};
 use crate::mechanism::budget::Claim;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -87,16 +87,12 @@ impl Simulation<'_> {
         call.alone = caller.alone_since != Time::NEVER;
         call.traced = caller.traced;
         call.backing_off = false;
-        // What few want to know lies on the second line, left alone where nobody does.
-        if call.alone {
-            call.alone_since = caller.alone_since;
-        }
-        if self.tells_operations || caller.traced {
-            call.operation = operation;
-            call.request = caller.request;
+        let made_by_attempt = matches!(caller.parent, Parent::Attempt(_));
+        if made_by_attempt || self.details_wanted(caller.traced) {
+            let Party { alone_since, sibling, request, .. } = caller;
+            *self.errand_mut(id) = Errand { alone_since, operation, sibling, request };
         }
         if let Parent::Attempt(parent) = caller.parent {
-            call.sibling = caller.sibling;
             self.services[self.attempts[parent].service].first_call = id;
         }
         match &rule.cache {
@@ -117,7 +113,7 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(super) fn end_lookup(&mut self, id: Id) -> Next {
         let call = self.calls.get(id)?;
-        if self.look(call.edge, call.operation) {
+        if self.look(call.edge, self.errands[id.slot as usize].operation) {
             self.end_call(id, Outcome::Ok)
         } else {
             self.send(id)
@@ -169,7 +165,10 @@ impl Simulation<'_> {
             key: call.key.child(u64::from(call.made)),
             caller: Caller::Call(id),
             deadline: run.rule.patience.passed_on(limit),
-            alone_since: if call.alone { call.alone_since } else { Time::NEVER },
+            alone_since: match call.alone {
+                true => self.errands[id.slot as usize].alone_since,
+                false => Time::NEVER,
+            },
             arrived: Time::NEVER,
             replica: 0,
             service: NO_SERVICE,
@@ -420,7 +419,7 @@ impl Simulation<'_> {
                     budget.succeeded(bucket, call.claim);
                 }
                 if let Some((cache, entries)) = edge.cache() {
-                    cache.fill(entries, call.operation, self.now);
+                    cache.fill(entries, self.errands[id.slot as usize].operation, self.now);
                 }
                 return self.end_call(id, outcome);
             }
@@ -532,13 +531,13 @@ impl Simulation<'_> {
                 return None;
             }
         };
-        let sibling = call.sibling;
+        let sibling = self.errands[id.slot as usize].sibling;
         let caller = &mut self.attempts[parent];
         let service = &mut self.services[caller.service];
         if service.first_call == id {
             service.first_call = sibling;
         } else {
-            unlink(&mut self.calls, service.first_call, id, sibling);
+            unlink(&mut self.errands, service.first_call, id, sibling);
         }
         self.calls.remove(id);
         service.pending -= 1;
@@ -573,9 +572,9 @@ impl Simulation<'_> {
 }
 
 /// Takes call `id` out of the list that begins at `at`, where it is not the first.
-fn unlink(calls: &mut Slab<Call>, mut at: Id, id: Id, sibling: Id) {
-    while calls[at].sibling != id {
-        at = calls[at].sibling;
+fn unlink(errands: &mut [Errand], mut at: Id, id: Id, sibling: Id) {
+    while errands[at.slot as usize].sibling != id {
+        at = errands[at.slot as usize].sibling;
     }
-    calls[at].sibling = sibling;
+    errands[at.slot as usize].sibling = sibling;
 }

@@ -38,9 +38,11 @@ impl Simulation<'_> {
         }
         let mut next = self.services[attempt.service].first_call;
         while let Some(call) = self.calls.get_mut(next) {
-            (call.alone, call.alone_since) = (true, self.now);
-            next = call.sibling;
+            call.alone = true;
             let under_way = call.attempt;
+            let errand = &mut self.errands[next.slot as usize];
+            errand.alone_since = self.now;
+            next = errand.sibling;
             if self.attempts.lives(under_way) {
                 self.leave_alone(under_way);
             }
@@ -86,7 +88,8 @@ impl Simulation<'_> {
         }
         let mut next = std::mem::take(&mut self.services[service].first_call);
         while let Some(call) = self.calls.get(next) {
-            let (attempt, edge, sibling) = (call.attempt, call.edge, call.sibling);
+            let (attempt, edge) = (call.attempt, call.edge);
+            let sibling = self.errands[next.slot as usize].sibling;
             let meter = &mut self.edges[edge.index()].meter;
             if call.backing_off {
                 meter.backoff.down(self.left);

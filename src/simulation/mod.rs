@@ -33,7 +33,7 @@ use control::Operator;
 pub use control::TooLate;
 use event::Event;
 use trace::Trace;
-use world::{Attempt, Call, Caller, Detail, EdgeRun, Parent};
+use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
 use world::{Service, SourceRun, StationId, TierRun};
 
 /// A run of a model.
@@ -55,6 +55,8 @@ pub struct Simulation<'m> {
     services: Arena<Service>,
     /// By slot of attempts, while somebody wants to know.
     details: Vec<Detail>,
+    /// By slot of calls, for those that have one.
+    errands: Vec<Errand>,
     tiers: Vec<TierRun<'m>>,
     edges: Vec<EdgeRun<'m>>,
     sources: Vec<SourceRun>,
@@ -80,7 +82,7 @@ struct Room {
     services: Arena<Service>,
 }
 
-/// So many attempts, and calls, get their addresses at the start: 32 and 64 MB of addresses, which
+/// So many attempts, and calls, get their addresses at the start: 32 MB of addresses each, which
 /// cost nothing until they are used.
 const ROOM: usize = 1 << 19;
 
@@ -169,6 +171,7 @@ impl<'m> Simulation<'m> {
             calls,
             services,
             details: Vec::new(),
+            errands: Vec::new(),
             tiers: (model.tiers.iter())
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),

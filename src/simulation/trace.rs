@@ -1,7 +1,7 @@
 //! What is told of single attempts: their details, while somebody asks for them, and the trace.
 
 use super::Simulation;
-use super::world::{Caller, Detail};
+use super::world::{Caller, Detail, Errand};
 use crate::kernel::{Id, Time};
 use crate::measure::AttemptRow;
 
@@ -30,9 +30,19 @@ impl Simulation<'_> {
         &mut self.details[slot]
     }
 
+    /// The errand of a call.
+    #[inline(always)]
+    pub(super) fn errand_mut(&mut self, call: Id) -> &mut Errand {
+        let slot = call.slot as usize;
+        if slot >= self.errands.len() {
+            self.errands.resize(slot + 1, Errand::default());
+        }
+        &mut self.errands[slot]
+    }
+
     pub(super) fn note_detail(&mut self, call: Id, attempt: Id) {
-        let call = &self.calls[call];
-        let (operation, request, number) = (call.operation, call.request, call.made);
+        let Errand { operation, request, .. } = self.errands[call.slot as usize];
+        let number = self.calls[call].made;
         let (sent, started) = (self.now, Time::NEVER);
         *self.detail(attempt) = Detail { operation, request, sent, started, number };
     }

@@ -190,11 +190,10 @@ pub enum State {
     Lost,
 }
 
-/// All attempts of one caller at one callee for one purpose. The first cache line is all that its
-/// attempts need, the second is for calls of a request that has more than one, and for those who
-/// want to know more.
+/// All attempts of one caller at one callee for one purpose. One cache line, since a herd has a
+/// million of them in back-off: what only some calls need stands in their [`Errand`].
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub struct Call {
     /// What its draws are keyed by.
     pub key: Key,
@@ -222,6 +221,14 @@ pub struct Call {
     pub backing_off: bool,
     /// What it has of its budget.
     pub claim: Claim,
+}
+
+const _: () = assert!(size_of::<Call>() == 64, "a call is one cache line");
+
+/// What a call is made for: kept of calls that an attempt makes, and of those that caches, writes
+/// or the trace ask about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Errand {
     /// Since when the attempt that made the call is alone; without meaning where it is not.
     pub alone_since: Time,
     /// What the caller wants done: the same whoever asks again.
@@ -231,8 +238,6 @@ pub struct Call {
     /// Number of the user request it is for.
     pub request: u64,
 }
-
-const _: () = assert!(std::mem::offset_of!(Call, alone_since) <= 64, "two cache lines");
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,10 +265,6 @@ impl Default for Call {
             traced: false,
             backing_off: false,
             claim: Claim::None,
-            alone_since: Time::NEVER,
-            operation: Key::default(),
-            sibling: Id::NONE,
-            request: 0,
         }
     }
 }
