@@ -146,6 +146,8 @@ figures! {
         attempts_per_s = |row, frame| rate(row.attempts, frame),
         /// Attempts beyond the first of each call.
         retries_per_s = |row, frame| rate(row.attempts.saturating_sub(row.sent_calls()), frame),
+        /// Attempts made for callers, or users, that had left.
+        ghosts_per_s = |row, frame| rate(row.ghosts, frame),
         /// Attempts answered well in time.
         ok_per_s = |row, frame| rate(row.ok, frame),
         /// Attempts answered with an error.

@@ -6,7 +6,7 @@ use crate::kernel::{Span, Time};
 pub const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 1.0];
 
 /// Names of the figures of a herd.
-pub const FIGURES: [&str; 15] = [
+pub const FIGURES: [&str; 16] = [
     "through_share",
     "lost_share",
     "through_50_s",
@@ -14,6 +14,7 @@ pub const FIGURES: [&str; 15] = [
     "through_99_s",
     "through_all_s",
     "sent",
+    "ghosts",
     "peak_per_s",
     "attempts_mean",
     "attempts_p50",

@@ -92,6 +92,8 @@ pub struct EdgeRow {
     pub calls: u64,
     /// Attempts made, the first of each call included.
     pub attempts: u64,
+    /// Attempts made for callers, or users, that had left.
+    pub ghosts: u64,
     /// Attempts answered well in time.
     pub ok: u64,
     /// Attempts answered with an error.
@@ -244,6 +246,7 @@ impl EdgeRow {
     fn add(&mut self, row: &EdgeRow) {
         self.calls += row.calls;
         self.attempts += row.attempts;
+        self.ghosts += row.ghosts;
         self.ok += row.ok;
         self.failed += row.failed;
         self.refused += row.refused;

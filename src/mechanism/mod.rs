@@ -13,6 +13,7 @@ pub mod cache;
 pub mod concurrency;
 pub mod conditions;
 pub mod idempotency;
+pub mod leave;
 pub mod network;
 pub mod outcome;
 pub mod playbook;

@@ -16,8 +16,12 @@ pub fn assumptions(model: &Model) -> Vec<String> {
         let name = model.names.tier_name(id);
         match &model.tier(id).arrivals {
             Some(arrivals) => {
-                let timer = model.tier(id).timer.map(|timer| format!("; {}", timer.describe()));
-                format!("{name}: arrivals are {}{}", arrivals.describe(), timer.unwrap_or_default())
+                let rule = model.tier(id);
+                let timer = rule.timer.map(|timer| timer.describe());
+                let leave = rule.leave.map(|leave| leave.describe());
+                let parts: Vec<String> = [timer, leave].into_iter().flatten().collect();
+                let told = std::iter::once(arrivals.describe()).chain(parts);
+                format!("{name}: arrivals are {}", told.collect::<Vec<String>>().join("; "))
             }
             None => format!("{name}: {}", tier(model.tier(id))),
         }

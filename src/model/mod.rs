@@ -28,6 +28,7 @@ use crate::mechanism::balance::Balance;
 use crate::mechanism::budget::Budget;
 use crate::mechanism::cache::Cache;
 use crate::mechanism::idempotency::Write;
+use crate::mechanism::leave;
 use crate::mechanism::network::Network;
 use crate::mechanism::outcome::{Outcome, Status};
 use crate::mechanism::playbook::Step;
@@ -116,6 +117,8 @@ pub struct Tier {
     pub programs: Vec<Program>,
     /// The clock by which its clients act; `None`: one without grain. Clients only.
     pub timer: Option<Timer>,
+    /// How long its users wait; `None`: for ever. Clients only.
+    pub leave: Option<leave::Patience>,
 }
 
 /// What a tier does about one callee.

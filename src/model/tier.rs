@@ -13,6 +13,7 @@ use crate::mechanism::balance::Balance;
 use crate::mechanism::cache::Cache;
 use crate::mechanism::concurrency;
 use crate::mechanism::idempotency::Write;
+use crate::mechanism::leave;
 use crate::mechanism::network::Network;
 use crate::mechanism::outcome::Status;
 use crate::mechanism::pool::Pool;
@@ -300,6 +301,7 @@ impl Reader<'_> {
         let clients = section.get("clients");
         let count = clients.as_ref().map_or(Some(1), |v| v.whole(1, 10_000_000));
         let timer = optional(section, "timer", Timer::read);
+        let leave = optional(section, "patience", leave::Patience::read);
         if let Some(work) = section.get("work") {
             work.key_fault(
                 "`work` on a tier with `arrivals`",
@@ -347,6 +349,7 @@ impl Reader<'_> {
             write: None,
             programs,
             timer: timer?,
+            leave: leave?,
         })
     }
 
@@ -548,6 +551,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         write: write?,
         programs: programs?,
         timer: None,
+        leave: None,
     })
 }
 

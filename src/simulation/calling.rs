@@ -185,6 +185,7 @@ impl Simulation<'_> {
         call.attempt = attempt;
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;
+        run.meter.counts.ghosts += u64::from(call.alone);
         if call.made == 1
             && let Some((budget, bucket)) = run.budget(call.replica)
         {

@@ -38,6 +38,8 @@ pub enum Event {
     LookupEnd(Id),
     /// The pause is over during which the last answer came that an attempt waited for.
     PauseEnd(Id),
+    /// A user's patience with a request ends.
+    Leave(Id),
     /// A trigger begins.
     TriggerBegin(u16),
     /// A trigger ends.

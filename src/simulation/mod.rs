@@ -33,7 +33,7 @@ use control::Operator;
 pub use control::TooLate;
 use event::Event;
 use trace::Trace;
-use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
+use world::{Attempt, Call, Detail, EdgeRun, Errand, Parent};
 use world::{Service, SourceRun, StationId, TierRun};
 
 /// A run of a model.
@@ -268,6 +268,7 @@ impl<'m> Simulation<'m> {
             Event::RetryDue(call) => self.retry(call),
             Event::LookupEnd(call) => self.end_lookup(call),
             Event::PauseEnd(attempt) => self.end_pause(attempt),
+            Event::Leave(request) => self.user_leaves(request),
             Event::TriggerBegin(trigger) => self.begin_trigger(trigger),
             Event::TriggerEnd(trigger) => self.end_trigger(trigger),
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
@@ -426,7 +427,7 @@ impl<'m> Simulation<'m> {
         let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
         under_way.into_iter().for_each(|id| self.note_in_trace(id));
         let requests =
-            self.attempts.iter().filter(|(_, a)| matches!(a.caller, Caller::User { .. })).count();
+            self.attempts.iter().filter(|(_, attempt)| attempt.is_awaited_request()).count();
         let direct =
             self.calls.iter().filter(|(_, c)| matches!(c.parent, Parent::User { .. })).count();
         self.record.totals.in_flight = (requests + direct) as u64;
@@ -455,7 +456,8 @@ fn direct_calls(model: &Model, tier: &Tier) -> Vec<Option<EdgeId>> {
     let disturbed =
         levers.into_iter().any(|lever| matches!(lever, Lever::Fail(_) | Lever::Pause(_)));
     let open = tier.arrivals.as_ref().is_some_and(Arrivals::is_open);
-    let plain = open && !disturbed && tier.errors == 0.0 && tier.write.is_none();
+    let plain =
+        open && !disturbed && tier.errors == 0.0 && tier.write.is_none() && tier.leave.is_none();
     let direct = |program: &Program| match program.ops[..] {
         [Op::Call(edge), Op::End] if plain && !model.edge(edge).optional => Some(edge),
         _ => None,

@@ -71,7 +71,41 @@ impl Simulation<'_> {
         if self.details_wanted(traced) {
             *self.detail(id) = Detail { operation: key, request, ..Detail::default() };
         }
+        if let Some(leave) = self.tiers[tier.index()].rule.leave {
+            self.events.push(self.now + leave.wait, Event::Leave(id));
+        }
         Some(id)
+    }
+
+    /// A user has waited as long as it will: the request has failed, whatever becomes of what is
+    /// done for it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn user_leaves(&mut self, id: Id) -> Next {
+        let request = self.attempts.get(id)?;
+        let Caller::User { source } = request.caller else { return None };
+        let (tier, began) = (request.tier, request.arrived);
+        let (key, client) = (request.key, request.replica);
+        self.note_end(tier, began, Outcome::TimedOut, false);
+        if self.tiers[tier.index()].rule.leave.is_some_and(|leave| leave.cancels) {
+            self.abandon_calls(id);
+            self.free(id);
+        } else {
+            self.attempts[id].left = true;
+            self.leave_alone(id);
+        }
+        self.think(source, key, client);
+        None
+    }
+
+    /// A client of a closed loop that is free thinks, and asks again.
+    fn think(&mut self, source: u16, key: Key, client: u32) {
+        let source_rule = &self.sources[usize::from(source)].source;
+        if source_rule.loop_clients() > 0
+            && let Some(time) = source_rule.think(self.now, key.child(0))
+        {
+            self.events.push(time, Event::Ask { source, client });
+        }
     }
 
     /// A user request with an attempt of its own has come to its end.
@@ -80,13 +114,13 @@ impl Simulation<'_> {
         let request = &self.attempts[id];
         let (key, client) = (request.key, request.replica);
         let turned_away = request.failed == Some(Blame::Admission);
-        self.note_end(request.tier, request.arrived, outcome, turned_away);
+        let awaited = request.awaited();
+        if awaited {
+            self.note_end(request.tier, request.arrived, outcome, turned_away);
+        }
         self.free(id);
-        let source_rule = &self.sources[usize::from(source)].source;
-        if source_rule.loop_clients() > 0
-            && let Some(time) = source_rule.think(self.now, key.child(0))
-        {
-            self.events.push(time, Event::Ask { source, client });
+        if awaited {
+            self.think(source, key, client);
         }
     }
 

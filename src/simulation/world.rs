@@ -145,6 +145,11 @@ impl Attempt {
         !self.left
     }
 
+    /// Whether it is a request whose user still waits.
+    pub fn is_awaited_request(&self) -> bool {
+        self.awaited() && matches!(self.caller, Caller::User { .. })
+    }
+
     /// How it ended for its caller; `None` while it is under way.
     pub fn outcome(&self) -> Option<Outcome> {
         if self.awaited() { self.answer } else { Some(Outcome::TimedOut) }

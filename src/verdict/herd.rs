@@ -37,6 +37,8 @@ pub struct HerdFigures {
     pub through_all_s: Option<f64>,
     /// Attempts sent after the trigger.
     pub sent: u64,
+    /// Of these, for users that had left.
+    pub ghosts: u64,
     /// Most attempts sent in one window after the trigger, as a rate.
     pub peak_per_s: f64,
     /// The length of that window.
@@ -69,6 +71,7 @@ impl HerdFigures {
             "through_99_s" => self.through_99_s,
             "through_all_s" => self.through_all_s,
             "sent" => Some(self.sent as f64),
+            "ghosts" => Some(self.ghosts as f64),
             "peak_per_s" => Some(self.peak_per_s),
             "attempts_mean" => self.attempts_mean,
             "attempts_p50" => count(self.attempts_p50),
@@ -91,6 +94,10 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
         own.map(|edge| record.edges[edge.index()][window].attempts).sum()
     };
+    let ghosts = |window: usize| -> u64 {
+        let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
+        own.map(|edge| record.edges[edge.index()][window].ghosts).sum()
+    };
     let backoff = |window: usize| -> f64 {
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
         own.map(|edge| record.edges[edge.index()][window].backoff_area).sum()
@@ -112,6 +119,7 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         through_99_s: nearly,
         through_all_s: all,
         sent: after.clone().map(sends).sum(),
+        ghosts: after.clone().map(ghosts).sum(),
         peak_per_s: most(&mut after.clone().map(|w| sends(w) as f64 / length(w))),
         peak_window_s: window_s,
         attempts_mean: herd.attempts_mean(),
