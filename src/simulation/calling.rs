@@ -429,6 +429,9 @@ impl Simulation<'_> {
             Outcome::TimedOut => counts.timed_out += 1,
         }
         let rule = edge.rule;
+        if call.made >= rule.retry.attempts && rule.budget.is_none() {
+            return self.give_up(id, outcome);
+        }
         let callee = self.tiers[rule.callee.index()].rule;
         let setback = callee.setback(outcome, || call.key.child(u64::from(call.made)));
         if let Some((budget, bucket)) = edge.budget(call.replica) {
@@ -471,7 +474,7 @@ impl Simulation<'_> {
         let client = call.replica;
         let edge = &mut self.edges[call.edge.index()];
         edge.meter.backoff.up(self.left);
-        if let Some(timer) = self.tiers[edge.rule.caller.index()].rule.timer {
+        if let Some(timer) = edge.timer {
             self.events.push(timer.after(self.now, wait, client), Event::RetryDue(id));
         } else if wait == Span::ZERO {
             self.events.push_now(self.now, Event::RetryDue(id));

@@ -176,7 +176,7 @@ impl<'m> Simulation<'m> {
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),
             edges: (model.edges.iter())
-                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller).replicas))
+                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller)))
                 .collect(),
             sources: Vec::new(),
             conditions: Conditions::calm(model.tiers.len(), model.edges.len()),

@@ -22,6 +22,7 @@ use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 use crate::mechanism::throttle::History;
+use crate::mechanism::timer::Timer;
 use crate::mechanism::work::{Drawn, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
 
@@ -403,6 +404,8 @@ pub struct EdgeRun<'m> {
     pub delay: Span,
     /// The timeout, and its lane.
     pub timeout: Option<(Span, Lane)>,
+    /// The clock by which its caller acts.
+    pub timer: Option<Timer>,
     /// Counters of the current window.
     pub meter: EdgeMeter,
     /// Connections, by replica of the caller.
@@ -416,19 +419,20 @@ pub struct EdgeRun<'m> {
 }
 
 impl<'m> EdgeRun<'m> {
-    /// An edge at the start of a run, whose caller has so many replicas.
-    pub fn start(rule: &'m Edge, replicas: u32) -> Self {
+    /// An edge at the start of a run.
+    pub fn start(rule: &'m Edge, caller: &Tier) -> Self {
         let mut edge = EdgeRun {
             rule,
             delay: Span::ZERO,
             timeout: None,
+            timer: caller.timer,
             meter: EdgeMeter::default(),
             pools: Vec::new(),
             buckets: Vec::new(),
             histories: Vec::new(),
             cache: rule.cache.as_ref().map(Cache::start),
         };
-        edge.grow(replicas as usize);
+        edge.grow(caller.replicas as usize);
         edge
     }
 
