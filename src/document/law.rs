@@ -7,10 +7,11 @@ use super::{Section, Value};
 use crate::kernel::distribution::{Branch, Percentile};
 use crate::kernel::{Distribution, Span};
 
-const LAWS: [&str; 11] = [
+const LAWS: [&str; 12] = [
     "constant",
     "exponential",
     "uniform",
+    "normal",
     "lognormal",
     "gamma",
     "erlang",
@@ -104,6 +105,7 @@ fn parametric(law: &str, value: &Value<'_>) -> Option<Distribution> {
     let section = value.section()?;
     match law {
         "uniform" => uniform(&section),
+        "normal" => normal(&section),
         "hyperexponential" => hyperexponential(&section),
         "erlang" => erlang(&section),
         _ => by_mean_or_percentiles(law, &section),
@@ -122,6 +124,13 @@ fn uniform(section: &Section<'_>) -> Option<Distribution> {
         return None;
     }
     Some(Distribution::Uniform { from, to })
+}
+
+fn normal(section: &Section<'_>) -> Option<Distribution> {
+    let mean = section.require("mean", "add mean = \"5ms\"").and_then(|v| v.positive_duration());
+    let sd = section.require("sd", "add sd = \"1ms\"").and_then(|v| v.duration());
+    section.finish();
+    Some(Distribution::Normal { mean: mean?.nanos() as f64, sd: sd?.nanos() as f64 })
 }
 
 fn hyperexponential(section: &Section<'_>) -> Option<Distribution> {

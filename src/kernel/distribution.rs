@@ -28,6 +28,13 @@ pub enum Distribution {
         /// Mean.
         mean: Span,
     },
+    /// |mean + sd·Z|: normal, folded at zero.
+    Normal {
+        /// Mean before folding (ns).
+        mean: f64,
+        /// Standard deviation before folding (ns).
+        sd: f64,
+    },
     /// exp(mu + sigma·Z), in nanoseconds.
     Lognormal {
         /// Mean of the logarithm of nanoseconds.
@@ -174,6 +181,10 @@ impl Distribution {
                 from.nanos() as f64 + unit(rng) * (to.nanos() - from.nanos()) as f64
             }
             Distribution::Exponential { mean } => exponential(*mean, rng),
+            Distribution::Normal { mean, sd } => {
+                let z: f64 = StandardNormal.sample(rng);
+                (mean + sd * z).abs()
+            }
             Distribution::Lognormal { mu, sigma } => {
                 let z: f64 = StandardNormal.sample(rng);
                 libm::exp(mu + sigma * z)
@@ -209,6 +220,13 @@ impl Distribution {
                 f64::midpoint(from.nanos() as f64, to.nanos() as f64)
             }
             Distribution::Exponential { mean } => mean.nanos() as f64,
+            Distribution::Normal { mean, sd } if *sd == 0.0 => *mean,
+            // Leone, Nelson & Nottingham, *The folded normal distribution*, Technometrics 3 (1961).
+            Distribution::Normal { mean, sd } => {
+                let z = mean / sd;
+                let tail = sd * (2.0 / std::f64::consts::PI).sqrt() * libm::exp(-z * z / 2.0);
+                tail + mean * libm::erf(z / std::f64::consts::SQRT_2)
+            }
             Distribution::Lognormal { mu, sigma } => libm::exp(mu + sigma * sigma / 2.0),
             Distribution::Gamma { shape, scale } => shape * scale,
             Distribution::Weibull { shape, scale } => scale * libm::tgamma(1.0 + 1.0 / shape),
@@ -296,6 +314,8 @@ mod tests {
             Distribution::Constant(Span::from_millis(5)),
             Distribution::Uniform { from: Span::from_millis(1), to: Span::from_millis(5) },
             exponential.clone(),
+            Distribution::Normal { mean: 10e6, sd: 2e6 },
+            Distribution::Normal { mean: 1e6, sd: 2e6 },
             Distribution::lognormal_with(5e6, 1.5),
             Distribution::Gamma { shape: 3.0, scale: 2e6 },
             Distribution::weibull_with(5e6, 0.7),

@@ -15,6 +15,7 @@ pub mod conditions;
 pub mod idempotency;
 pub mod leave;
 pub mod network;
+pub mod optimistic;
 pub mod outcome;
 pub mod playbook;
 pub mod pool;

@@ -44,16 +44,19 @@ pub struct Status(u8);
 
 impl Status {
     /// Those that retry rules tell apart; the first is final for all of them.
-    pub const ALL: [u16; 11] = [400, 401, 403, 404, 408, 425, 429, 500, 502, 503, 504];
+    pub const ALL: [u16; 12] = [400, 401, 403, 404, 408, 409, 425, 429, 500, 502, 503, 504];
+
+    /// Somebody else was faster.
+    pub const CONFLICT: Status = Status(5);
 
     /// Too many requests.
-    pub const TOO_MANY: Status = Status(6);
+    pub const TOO_MANY: Status = Status(7);
     /// Internal error.
-    pub const INTERNAL: Status = Status(7);
+    pub const INTERNAL: Status = Status(8);
     /// Unavailable.
-    pub const UNAVAILABLE: Status = Status(9);
+    pub const UNAVAILABLE: Status = Status(10);
     /// The gateway's own patience is over.
-    pub const GATEWAY_TIMEOUT: Status = Status(10);
+    pub const GATEWAY_TIMEOUT: Status = Status(11);
 
     /// The status of a number.
     pub fn of(number: u16) -> Option<Self> {
@@ -134,6 +137,7 @@ mod tests {
     #[test]
     fn every_status_is_found_by_its_number() {
         for (number, status) in [
+            (409, Status::CONFLICT),
             (429, Status::TOO_MANY),
             (500, Status::INTERNAL),
             (503, Status::UNAVAILABLE),

@@ -72,6 +72,9 @@ fn tier(tier: &Tier) -> String {
     if tier.errors > 0.0 {
         parts.push(format!("{} fail after their work", share_text(tier.errors)));
     }
+    if tier.optimistic {
+        parts.push("attempts work on one record, and those that overlap a write fail".into());
+    }
     if let Some(write) = &tier.write {
         parts.push(if write.keyed { "writes are keyed" } else { "writes are not keyed" }.into());
     }

@@ -111,6 +111,8 @@ pub struct Tier {
     pub errors: f64,
     /// The status of such an error.
     pub error_status: Status,
+    /// Whether its attempts work on one record, and conflict.
+    pub optimistic: bool,
     /// Writes, and whether they are keyed.
     pub write: Option<Write>,
     /// What it does, by class.

@@ -22,42 +22,37 @@ pub struct Policy {
     pub throttle: Option<Throttle>,
 }
 
-/// The policies of a model, by name.
+/// The policies of a model, by name. One with a fault is `None`, so that its name is still known.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Policies(Vec<(String, Policy)>);
+pub struct Policies(Vec<(String, Option<Policy>)>);
 
 /// The most attempts that can be asked for.
 const MOST_ATTEMPTS: u64 = 1_000;
 
 impl Policies {
     /// Reads `[policy.…]`, all of them. One may build on any that stands above it.
-    pub fn read(section: &Section<'_>) -> Option<Self> {
+    pub fn read(section: &Section<'_>) -> Self {
         let mut policies = Policies::default();
-        let mut sound = true;
         for entry in section.entries() {
             if preset::policy(entry.key()).is_some() {
                 let what = format!("`{}` is a preset already", entry.key());
                 let why = "two policies of one name could be mistaken for each other";
                 entry.key_fault(&what, why, "choose another name, and build on it with `retry`");
-                sound = false;
             }
             let policy = entry.section().and_then(|section| {
                 let policy = Policy::read(&section, &policies);
                 section.finish();
                 policy
             });
-            match policy {
-                Some(policy) => policies.0.push((entry.key().to_owned(), policy)),
-                None => sound = false,
-            }
+            policies.0.push((entry.key().to_owned(), policy));
         }
-        sound.then_some(policies)
+        policies
     }
 
     /// The policy of a name: the model's own, or a preset.
     pub fn find(&self, name: &str) -> Option<Policy> {
         let own = self.0.iter().find(|(own, _)| own == name);
-        own.map(|(_, policy)| policy.clone()).or_else(|| preset::policy(name))
+        own.map_or_else(|| preset::policy(name), |(_, policy)| policy.clone())
     }
 
     /// The names of the model's own.
@@ -73,7 +68,7 @@ impl Policies {
     fn named(&self, value: &Value<'_>) -> Option<Policy> {
         let name = value.text()?;
         let policy = self.find(name);
-        if policy.is_none() {
+        if policy.is_none() && self.names().all(|own| own != name) {
             let what = format!("there is no retry policy {name:?}");
             let why = "it is neither a preset nor a [policy.…] above";
             value.fault(&what, why, &self.nearest(name));

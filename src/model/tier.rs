@@ -39,7 +39,7 @@ pub struct System {
 type Mix = Vec<(f64, u16)>;
 
 /// Keys that only a tier with servers has.
-const SERVER_KEYS: [&str; 12] = [
+const SERVER_KEYS: [&str; 13] = [
     "replicas",
     "concurrency",
     "queue",
@@ -51,6 +51,7 @@ const SERVER_KEYS: [&str; 12] = [
     "admission",
     "refusal",
     "errors",
+    "optimistic",
     "write",
 ];
 
@@ -346,6 +347,7 @@ impl Reader<'_> {
             refusal: Refusal::default(),
             errors: 0.0,
             error_status: Status::INTERNAL,
+            optimistic: false,
             write: None,
             programs,
             timer: timer?,
@@ -515,7 +517,9 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
     let min_remaining = or(section, "min_remaining", Span::ZERO, Value::duration);
     let admission = optional(section, "admission", Admission::read);
     let refusal = or(section, "refusal", Refusal::default(), Refusal::read);
-    let errors = or(section, "errors", (0.0, Status::INTERNAL), read_errors);
+    let optimistic = or(section, "optimistic", false, Value::flag);
+    let status = if optimistic == Some(true) { Status::CONFLICT } else { Status::INTERNAL };
+    let errors = or(section, "errors", (0.0, status), read_errors);
     let write = optional(section, "write", Write::read);
     if let Some(clients) = section.get("clients") {
         clients.key_fault(
@@ -548,6 +552,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         refusal: refusal?,
         errors,
         error_status,
+        optimistic: optimistic?,
         write: write?,
         programs: programs?,
         timer: None,

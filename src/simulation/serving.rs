@@ -151,6 +151,8 @@ impl Simulation<'_> {
         let class = usize::from(attempt.class);
         if !tier.leaf[class] {
             self.make_ready(id);
+            let attempt = &self.attempts[id];
+            self.services[attempt.service].read = self.tiers[attempt.tier.index()].version;
             return self.proceed(id);
         }
         if too_late(self.now, attempt.deadline, tier.rule.min_remaining) {
@@ -425,6 +427,9 @@ impl Simulation<'_> {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if fails(attempt.key, tier.failing) {
+            return self.answer(id, Outcome::Failed);
+        }
+        if tier.rule.optimistic && !tier.version.commit(self.services[attempt.service].read) {
             return self.answer(id, Outcome::Failed);
         }
         if let Some(write) = &tier.rule.write {

@@ -17,6 +17,7 @@ use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
 use crate::mechanism::conditions::TierConditions;
 use crate::mechanism::idempotency::Ledger;
+use crate::mechanism::optimistic::Version;
 use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
@@ -87,6 +88,8 @@ pub struct Service {
     pub step: u16,
     /// Calls it waits for.
     pub pending: u16,
+    /// The record of an optimistic tier, as it was read.
+    pub read: Version,
 }
 
 /// What few want to know of an attempt: caches, writes and the trace.
@@ -331,6 +334,8 @@ pub struct TierRun<'m> {
     pub paused: Span,
     /// Writes done.
     pub ledger: Ledger,
+    /// The record that attempts of an optimistic tier work on.
+    pub version: Version,
     /// Its clients, where each comes once.
     pub herd: Option<Herd>,
 }
@@ -357,6 +362,7 @@ impl<'m> TierRun<'m> {
             paused_until: Time::ZERO,
             paused: Span::ZERO,
             ledger: Ledger::default(),
+            version: Version::default(),
             herd: None,
         }
     }
@@ -391,7 +397,7 @@ impl<'m> TierRun<'m> {
 /// Whether an attempt at this tier is one piece of work, of a length drawn at its start, and
 /// nothing else.
 fn is_leaf(rule: &Tier, program: &Program) -> bool {
-    let plain = rule.write.is_none() && rule.drawn == Drawn::AtStart;
+    let plain = rule.write.is_none() && !rule.optimistic && rule.drawn == Drawn::AtStart;
     plain && program.ops == [Op::Work(0), Op::End]
 }
 
