@@ -33,7 +33,7 @@ pub enum Scale {
     },
     /// Logarithmic between `low` and `high`.
     Log {
-        /// Lower end, a power of ten.
+        /// Lower end.
         low: f64,
         /// Upper end.
         high: f64,
@@ -62,6 +62,18 @@ impl Scale {
         let low = power(decade(least).max(decade(high) - MOST_DECADES));
         let low = if low < high { low } else { high / 10.0 };
         Scale::Log { low, high, zero: values.clone().any(|value| value < low) }
+    }
+
+    /// A logarithmic axis without zero that ends a little beyond the least and the greatest value,
+    /// by these factors.
+    pub fn snug(values: impl Iterator<Item = f64> + Clone, below: f64, above: f64) -> Self {
+        let values = values.filter(|&value| value > 0.0);
+        let most = values.clone().fold(0.0, f64::max);
+        if most <= 0.0 {
+            return Scale::Log { low: 1.0, high: 10.0, zero: false };
+        }
+        let least = values.fold(most, f64::min);
+        Scale::Log { low: least / below, high: most * above, zero: false }
     }
 
     /// Upper end.
@@ -93,7 +105,7 @@ impl Scale {
             }
             Scale::Log { low, high, zero } => {
                 let first = decade(low);
-                let narrow = decade(high) - first < 2;
+                let narrow = high < 99.999 * low;
                 let mut ticks = Vec::new();
                 if zero {
                     ticks.push(Tick { value: 0.0, labelled: true });
@@ -104,7 +116,8 @@ impl Scale {
                         ticks.push(Tick { value: digit * power(exponent), labelled });
                     }
                 }
-                ticks.retain(|tick| tick.value <= high * 1.000_001);
+                let held = low * 0.999_999..=high * 1.000_001;
+                ticks.retain(|tick| tick.value == 0.0 || held.contains(&tick.value));
                 ticks
             }
         }
@@ -155,6 +168,12 @@ impl Clock {
             _ => ("h", 3600.0),
         };
         Clock { range, unit, unit_s, step_s }
+    }
+
+    /// An axis that counts in seconds up to an hour.
+    pub fn seconds(range: Range<f64>) -> Self {
+        let clock = Clock::new(range);
+        if clock.range.end > 3600.0 { clock } else { Clock { unit: "s", unit_s: 1.0, ..clock } }
     }
 
     /// Where an instant lies: 0 at the left end, 1 at the right.

@@ -2,29 +2,15 @@
 //!
 //! Why not the chart builder of plotters: legend and labels would lie on top of the data. Here both
 //! have rows of their own above it, which are as high as what they hold, so that no text can hide a
-//! curve or another text. Everything is drawn [`FINE`] times as large as it is shown: plotters
-//! knows whole pixels only, and lines and letters would be set a pixel off.
+//! curve or another text.
 
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
-use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle};
 use plotters::prelude::DrawingBackend;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
-};
+use plotters::style::RGBColor;
+use plotters::style::text_anchor::HPos;
 
 use super::axis::{Clock, Scale};
+use super::paper::{Drawn, GRID, Known, NOTE, PLAIN, Paper, Pen, Picture, QUIET, Type};
 
-/// Size of the picture [px].
-pub const SIZE: (u32, u32) = (1200, 675);
-
-/// Steps to a pixel, each way.
-pub const FINE: u32 = 3;
-
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-const QUIET: RGBColor = RGBColor(0x66, 0x66, 0x66);
-const GRID: RGBColor = RGBColor(0xdf, 0xdf, 0xdf);
 const TRIGGER: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 const TRIGGER_SHADE: RGBColor = RGBColor(0xfd, 0xe6, 0xe0);
 const OPERATOR: RGBColor = RGBColor(0x00, 0x72, 0xb2);
@@ -33,22 +19,10 @@ const OPERATOR_SHADE: RGBColor = RGBColor(0xe8, 0xf3, 0xfb);
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 1172.0;
 const BOTTOM: f64 = 613.0;
+/// Lower end of the upper chart of two.
+const MIDDLE: f64 = 372.0;
 const LEGEND_TOP: f64 = 78.0;
 const ROW: f64 = 24.0;
-
-/// Outcome of drawing on a backend.
-pub type Drawn<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
-
-/// How a line looks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pen {
-    /// Colour.
-    pub colour: RGBColor,
-    /// Width [px].
-    pub width: f64,
-    /// Length of a dash and of the gap after it [px]; 0: unbroken.
-    pub dash: f64,
-}
 
 /// A line of a chart, by rising time; `None` breaks it.
 #[derive(Clone, Debug)]
@@ -57,6 +31,30 @@ pub struct Curve {
     pub pen: Pen,
     /// Time (s) and value.
     pub points: Vec<(f64, Option<f64>)>,
+    /// Length of the bar that each value is (s); 0: a line through all.
+    pub bar_s: f64,
+}
+
+impl Curve {
+    /// A line.
+    pub fn line(pen: Pen, points: Vec<(f64, Option<f64>)>) -> Self {
+        Curve { pen, points, bar_s: 0.0 }
+    }
+}
+
+/// A point of a chart that has its own text.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Time (s).
+    pub at: f64,
+    /// Value.
+    pub value: f64,
+    /// What is written beside it.
+    pub text: String,
+    /// Colour of both.
+    pub colour: RGBColor,
+    /// How much lower than the point the text stands [px].
+    pub drop: f64,
 }
 
 /// What happened during the run, for the rows above the data.
@@ -89,60 +87,75 @@ pub struct Chart<'a> {
     pub legend: Vec<(String, Pen)>,
     /// Lines, the hindmost first.
     pub curves: Vec<Curve>,
+    /// Points with a text, in front of all.
+    pub marks: Vec<Mark>,
 }
 
-/// How a text is set.
-#[derive(Clone, Copy)]
-struct Type {
-    size: f64,
-    bold: bool,
-    colour: RGBColor,
-    across: HPos,
-    upwards: bool,
+/// Two charts on the same clock, one above the other; the title is that of the upper one.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// Above.
+    pub upper: Chart<'a>,
+    /// Below, without labels of what happened.
+    pub lower: Chart<'a>,
 }
-
-const PLAIN: Type =
-    Type { size: 16.0, bold: false, colour: INK, across: HPos::Left, upwards: false };
-const TITLE: Type = Type { size: 25.0, bold: true, ..PLAIN };
-const SUBTITLE: Type = Type { size: 17.0, colour: QUIET, ..PLAIN };
-const NOTE: Type = Type { size: 15.0, ..PLAIN };
 
 struct Canvas<'a, DB: DrawingBackend> {
-    area: &'a DrawingArea<DB, Shift>,
+    paper: &'a Paper<'a, DB>,
     chart: &'a Chart<'a>,
     top: f64,
+    bottom: f64,
 }
 
-/// Draws a chart on an area of [`SIZE`] times [`FINE`].
-pub fn draw<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>, chart: &Chart<'_>) -> Drawn<DB> {
-    area.fill(&plotters::style::WHITE)?;
-    let mut canvas = Canvas { area, chart, top: 0.0 };
-    let room = RIGHT - 28.0;
-    canvas.text(&canvas.cut(chart.title, TITLE, room)?, (28.0, 32.0), TITLE)?;
-    canvas.text(&canvas.cut(&chart.subtitle, SUBTITLE, room)?, (28.0, 58.0), SUBTITLE)?;
-    let legend_end = canvas.legend()?;
-    let triggers = if chart.story.triggers.is_empty() { 0.0 } else { ROW };
-    let operator = if chart.story.operator.is_empty() { 0.0 } else { ROW };
-    canvas.top = legend_end + 20.0 + triggers + operator;
-    canvas.shades()?;
-    canvas.grid()?;
-    canvas.triggers(canvas.top - operator - 13.0)?;
-    canvas.operator(canvas.top - 19.0)?;
-    chart.curves.iter().try_for_each(|curve| canvas.curve(curve))
+impl Picture for Chart<'_> {
+    fn draw<DB: DrawingBackend>(&self, paper: &Paper<'_, DB>) -> Drawn<DB> {
+        paper.head(self.title, &self.subtitle)?;
+        let mut canvas = Canvas { paper, chart: self, top: LEGEND_TOP, bottom: BOTTOM };
+        canvas.fill(true)?;
+        canvas.clock()
+    }
+}
+
+impl Picture for Pair<'_> {
+    fn draw<DB: DrawingBackend>(&self, paper: &Paper<'_, DB>) -> Drawn<DB> {
+        paper.head(self.upper.title, &self.upper.subtitle)?;
+        let mut above = Canvas { paper, chart: &self.upper, top: LEGEND_TOP, bottom: MIDDLE };
+        above.fill(true)?;
+        let mut below = Canvas { paper, chart: &self.lower, top: MIDDLE + 8.0, bottom: BOTTOM };
+        below.fill(false)?;
+        below.clock()
+    }
 }
 
 impl<DB: DrawingBackend> Canvas<'_, DB> {
+    /// Legend, labels of what happened if `told`, and data, from `top` down.
+    fn fill(&mut self, told: bool) -> Drawn<DB> {
+        let legend_end = self.legend()?;
+        let story = self.chart.story;
+        let triggers = if !told || story.triggers.is_empty() { 0.0 } else { ROW };
+        let operator = if !told || story.operator.is_empty() { 0.0 } else { ROW };
+        self.top = legend_end + 20.0 + triggers + operator;
+        self.shades()?;
+        self.grid()?;
+        if told {
+            self.triggers(self.top - operator - 13.0)?;
+            self.operator(self.top - 19.0)?;
+        }
+        self.chart.curves.iter().try_for_each(|curve| self.curve(curve))?;
+        self.chart.marks.iter().try_for_each(|mark| self.mark(mark))
+    }
+
     /// Names and their lines, row after row; gives the middle of the last row.
-    fn legend(&self) -> Result<f64, DrawingAreaErrorKind<DB::ErrorType>> {
-        let (mut x, mut y) = (LEFT, LEGEND_TOP + 12.0);
+    fn legend(&self) -> Known<f64, DB> {
+        let (mut x, mut y) = (LEFT, self.top + 12.0);
         for (name, pen) in &self.chart.legend {
-            let name = self.cut(name, NOTE, 420.0)?;
-            let width = 34.0 + self.width(&name, NOTE)? + 26.0;
+            let name = self.paper.cut(name, NOTE, 420.0)?;
+            let width = 34.0 + self.paper.width(&name, NOTE)? + 26.0;
             if x > LEFT && x + width > RIGHT + 26.0 {
                 (x, y) = (LEFT, y + ROW - 2.0);
             }
-            self.line(&[(x, y), (x + 26.0, y)], *pen)?;
-            self.text(&name, (x + 34.0, y), NOTE)?;
+            self.paper.line(&[(x, y), (x + 26.0, y)], *pen)?;
+            self.paper.text(&name, (x + 34.0, y), NOTE)?;
             x += width;
         }
         Ok(y)
@@ -159,8 +172,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
     fn shade(&self, from: f64, to: f64, colour: RGBColor) -> Drawn<DB> {
         let left = self.x(from);
         let right = self.x(to).max(left + 2.0);
-        let corners = [fine((left, self.top)), fine((right, BOTTOM))];
-        self.area.draw(&Rectangle::new(corners, colour.filled()))
+        self.paper.fill((left, self.top), (right, self.bottom), colour)
     }
 
     fn grid(&self) -> Drawn<DB> {
@@ -169,29 +181,40 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         let right = Type { across: HPos::Right, ..NOTE };
         for tick in chart.scale.ticks() {
             let y = self.y(tick.value);
-            self.line(&[(LEFT, y), (RIGHT, y)], thin(GRID))?;
+            self.paper.line(&[(LEFT, y), (RIGHT, y)], thin(GRID))?;
             if tick.labelled {
                 let text = (chart.tick_text)(tick.value, chart.scale.decimals());
-                self.text(&text, (LEFT - 10.0, y), right)?;
+                self.paper.text(&text, (LEFT - 10.0, y), right)?;
             }
         }
-        let centre = Type { across: HPos::Center, ..NOTE };
-        for (at, label) in chart.clock.ticks() {
+        for (at, _) in chart.clock.ticks() {
             let x = self.x(at);
-            self.line(&[(x, self.top), (x, BOTTOM)], thin(GRID))?;
-            self.line(&[(x, BOTTOM), (x, BOTTOM + 5.0)], thin(QUIET))?;
-            self.text(&label, (x, BOTTOM + 18.0), centre)?;
+            self.paper.line(&[(x, self.top), (x, self.bottom)], thin(GRID))?;
+            self.paper.line(&[(x, self.bottom), (x, self.bottom + 5.0)], thin(QUIET))?;
         }
-        self.line(&[(LEFT, BOTTOM), (RIGHT, BOTTOM)], thin(QUIET))?;
+        self.paper.line(&[(LEFT, self.bottom), (RIGHT, self.bottom)], thin(QUIET))?;
+        let upwards = Type { across: HPos::Center, colour: QUIET, upwards: true, ..PLAIN };
+        let middle = f64::midpoint(self.top, self.bottom);
+        self.paper.text(chart.measures, (22.0, middle), upwards)
+    }
+
+    /// What is written at the ticks of the horizontal axis, and its name.
+    fn clock(&self) -> Drawn<DB> {
+        let centre = Type { across: HPos::Center, ..NOTE };
+        for (at, label) in self.chart.clock.ticks() {
+            self.paper.text(&label, (self.x(at), self.bottom + 18.0), centre)?;
+        }
         let middle = f64::midpoint(LEFT, RIGHT);
         let centre = Type { across: HPos::Center, colour: QUIET, ..PLAIN };
-        self.text(&format!("time [{}]", chart.clock.unit), (middle, BOTTOM + 43.0), centre)?;
-        let upwards = Type { upwards: true, ..centre };
-        self.text(chart.measures, (22.0, f64::midpoint(self.top, BOTTOM)), upwards)
+        let name = format!("time [{}]", self.chart.clock.unit);
+        self.paper.text(&name, (middle, self.bottom + 43.0), centre)
     }
 
     /// A curve in its unbroken pieces; a piece of one point is a dot.
     fn curve(&self, curve: &Curve) -> Drawn<DB> {
+        if curve.bar_s > 0.0 {
+            return self.bars(curve);
+        }
         let top = self.chart.scale.top() * 1.000_001;
         let beyond = |value: &Option<f64>| value.is_none_or(|value| value > top);
         for piece in curve.points.split(|(_, value)| beyond(value)) {
@@ -199,15 +222,36 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
             let path: Vec<_> = piece.iter().filter_map(place).collect();
             match path[..] {
                 [] => {}
-                [point] => {
-                    let radius = (curve.pen.width * f64::from(FINE)) as i32;
-                    let dot = Circle::new(fine(point), radius, curve.pen.colour.filled());
-                    self.area.draw(&dot)?;
-                }
-                _ => self.line(&path, curve.pen)?,
+                [point] => self.paper.disc(point, curve.pen.width, curve.pen.colour)?,
+                _ => self.paper.line(&path, curve.pen)?,
             }
         }
         Ok(())
+    }
+
+    /// A bar from zero up for each value, at least a pixel wide so that none is lost.
+    fn bars(&self, curve: &Curve) -> Drawn<DB> {
+        for &(at, value) in &curve.points {
+            let Some(value) = value.filter(|&value| value > 0.0) else { continue };
+            let (from, to) = (self.x(at - curve.bar_s / 2.0), self.x(at + curve.bar_s / 2.0));
+            let to = to.max(from + 1.0).min(RIGHT);
+            self.paper.fill((from, self.y(value)), (to, self.bottom), curve.pen.colour)?;
+        }
+        Ok(())
+    }
+
+    /// A dot with its text beside it, on the side where there is room.
+    fn mark(&self, mark: &Mark) -> Drawn<DB> {
+        let (x, y) = (self.x(mark.at), self.y(mark.value));
+        self.paper.disc((x, y), 5.0, mark.colour)?;
+        let note = Type { colour: mark.colour, bold: true, ..NOTE };
+        let width = self.paper.width(&mark.text, note)?;
+        let left = if x + 12.0 + width > RIGHT { x - 12.0 - width } else { x + 12.0 };
+        let middle = y + mark.drop;
+        // Nothing behind the letters, so that a line may pass there.
+        let behind = ((left - 3.0, middle - 8.0), (left + width + 3.0, middle + 9.0));
+        self.paper.fill(behind.0, behind.1, plotters::style::WHITE)?;
+        self.paper.text(&mark.text, (left, middle), note)
     }
 
     fn triggers(&self, y: f64) -> Drawn<DB> {
@@ -223,7 +267,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         for (at, _) in actions {
             let (x, top) = (self.x(*at), self.top);
             let corners = [(x - 4.5, top - 8.0), (x + 4.5, top - 8.0), (x, top)];
-            self.area.draw(&Polygon::new(corners.map(fine), OPERATOR.filled()))?;
+            self.paper.shape(&corners, OPERATOR)?;
         }
         self.notes(actions.iter().map(|(at, what)| (self.x(*at), &what[..])).collect(), y, OPERATOR)
     }
@@ -233,58 +277,16 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         let mut texts = Vec::with_capacity(wanted.len());
         let mut sizes = Vec::with_capacity(wanted.len());
         for (centre, text) in wanted {
-            let text = self.cut(text, note, 300.0)?;
-            sizes.push((centre, self.width(&text, note)?));
+            let text = self.paper.cut(text, note, 300.0)?;
+            sizes.push((centre, self.paper.width(&text, note)?));
             texts.push(text);
         }
         for (text, left) in texts.iter().zip(thin_labels(&sizes, LEFT, RIGHT)) {
             if let Some(left) = left {
-                self.text(text, (left, y), note)?;
+                self.paper.text(text, (left, y), note)?;
             }
         }
         Ok(())
-    }
-
-    fn line(&self, path: &[(f64, f64)], pen: Pen) -> Drawn<DB> {
-        let mut path: Vec<(i32, i32)> = path.iter().map(|&point| fine(point)).collect();
-        // The rasteriser has no direction for a step of no length.
-        path.dedup();
-        let width = (pen.width * f64::from(FINE)) as u32;
-        let style = ShapeStyle { color: pen.colour.to_rgba(), filled: false, stroke_width: width };
-        if pen.dash > 0.0 {
-            let dash = (pen.dash * f64::from(FINE)) as i32;
-            return self.area.draw(&DashedPathElement::new(path, dash, dash, style));
-        }
-        self.area.draw(&PathElement::new(path, style))
-    }
-
-    fn text(&self, text: &str, at: (f64, f64), kind: Type) -> Drawn<DB> {
-        // Plotters centres the line with its descenders, which sets digits too high beside their
-        // tick.
-        let drop = kind.size * 0.13;
-        let (x, y) = if kind.upwards { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
-        self.area.draw_text(text, &style(kind), fine((x, y)))
-    }
-
-    fn width(&self, text: &str, kind: Type) -> Result<f64, DrawingAreaErrorKind<DB::ErrorType>> {
-        let (width, _) = self.area.estimate_text_size(text, &style(kind))?;
-        Ok(f64::from(width) / f64::from(FINE))
-    }
-
-    /// A text, or as much of its beginning as there is room for.
-    fn cut(
-        &self,
-        text: &str,
-        kind: Type,
-        room: f64,
-    ) -> Result<String, DrawingAreaErrorKind<DB::ErrorType>> {
-        let mut shown = text.to_owned();
-        let mut kept = text.chars().count();
-        while self.width(&shown, kind)? > room && kept > 0 {
-            kept -= 1;
-            shown = text.chars().take(kept).chain(['…']).collect();
-        }
-        Ok(shown)
     }
 
     fn x(&self, at: f64) -> f64 {
@@ -292,22 +294,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
     }
 
     fn y(&self, value: f64) -> f64 {
-        BOTTOM - (BOTTOM - self.top) * self.chart.scale.share(value)
-    }
-}
-
-fn fine((x, y): (f64, f64)) -> (i32, i32) {
-    ((x * f64::from(FINE)).round() as i32, (y * f64::from(FINE)).round() as i32)
-}
-
-fn style(kind: Type) -> TextStyle<'static> {
-    let weight = if kind.bold { FontStyle::Bold } else { FontStyle::Normal };
-    let turn = if kind.upwards { FontTransform::Rotate270 } else { FontTransform::None };
-    let font = FontDesc::new(FontFamily::SansSerif, kind.size * f64::from(FINE), weight);
-    TextStyle {
-        color: kind.colour.to_backend_color(),
-        pos: Pos::new(kind.across, VPos::Center),
-        ..TextStyle::from(font.transform(turn))
+        self.bottom - (self.bottom - self.top) * self.chart.scale.share(value)
     }
 }
 

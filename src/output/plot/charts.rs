@@ -9,7 +9,8 @@ use std::ops::Range;
 use plotters::style::RGBColor;
 
 use super::axis::{Clock, Scale, count_text, duration_text, number};
-use super::canvas::{Chart, Curve, Pen, Story};
+use super::canvas::{Chart, Curve, Story};
+use super::paper::Pen;
 use crate::document::TierId;
 use crate::kernel::Time;
 use crate::measure::{Record, Sparse, TierRow};
@@ -17,18 +18,18 @@ use crate::mechanism::trigger::Trigger;
 use crate::model::Model;
 
 /// More points than this on a curve are a smear.
-const MOST_POINTS: usize = 800;
+pub const MOST_POINTS: usize = 800;
 
 /// Colours of Okabe and Ito, which stay apart for the colour-blind; without yellow, which is lost
 /// on white.
-const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-const VERMILLION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
-const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
+pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+pub const VERMILLION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+pub const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
 const ORANGE: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
 const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
 const SKY: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
-const BLACK: RGBColor = RGBColor(0x33, 0x33, 0x33);
-const GREY: RGBColor = RGBColor(0x8a, 0x8a, 0x8a);
+pub const BLACK: RGBColor = RGBColor(0x33, 0x33, 0x33);
+pub const GREY: RGBColor = RGBColor(0x8a, 0x8a, 0x8a);
 
 /// One for each tier; more tiers than colours could not be told apart.
 const TIER_COLOURS: [RGBColor; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK];
@@ -40,7 +41,7 @@ const PERCENTILES: [(f64, &str, RGBColor); 4] =
 const LEAST_QUEUE: f64 = 0.1;
 
 /// Time (s) and value.
-type Points = Vec<(f64, Option<f64>)>;
+pub type Points = Vec<(f64, Option<f64>)>;
 
 /// A record, joined into as many stretches as a picture can show.
 pub struct Source<'a> {
@@ -60,7 +61,7 @@ impl<'a> Source<'a> {
         let begin = record.windows.first().map_or(Time::ZERO, |window| window.from);
         let end = record.windows.last().map_or(model.run.end(), |window| window.to);
         let clock = Clock::new(begin.seconds()..end.seconds());
-        let stretches = stretches(record.windows.len());
+        let stretches = stretches(record.windows.len(), MOST_POINTS);
         let rows_of = |tier| stretches.iter().map(|s| record.tier_sum(tier, s.clone())).collect();
         let rows = model.tier_ids().map(rows_of).collect();
         let story = story(model, record, &clock.range);
@@ -118,7 +119,7 @@ impl<'a> Source<'a> {
         if let Some(twin) = self.twin.filter(|_| !self.model.triggers.is_empty()) {
             let pen = dashed(GREY, 1.4, 4.0);
             chart.legend.push(("goodput without trigger".to_owned(), pen));
-            chart.curves.insert(0, Curve { pen, points: twin_goodput(twin, tier) });
+            chart.curves.insert(0, Curve::line(pen, twin_goodput(twin, tier)));
         }
         chart
     }
@@ -143,8 +144,8 @@ impl<'a> Source<'a> {
         chart.legend.push(("waiting in the queue".to_owned(), solid(GREY)));
         chart.legend.push(("in flight: waiting or in service".to_owned(), pale(GREY)));
         let colours = || TIER_COLOURS.into_iter();
-        let behind = colours().zip(flying).map(|(c, points)| Curve { pen: pale(c), points });
-        let before = colours().zip(waiting).map(|(c, points)| Curve { pen: solid(c), points });
+        let behind = colours().zip(flying).map(|(c, points)| Curve::line(pale(c), points));
+        let before = colours().zip(waiting).map(|(c, points)| Curve::line(solid(c), points));
         chart.curves = behind.chain(before).collect();
         chart
     }
@@ -175,7 +176,7 @@ impl<'a> Source<'a> {
         let width = |place: usize| 2.0 + (0.8 * (count - 1.0 - place as f64)).min(2.4);
         let curve = |(place, points)| {
             let pen = Pen { width: width(place), ..solid(TIER_COLOURS[place]) };
-            Curve { pen, points }
+            Curve::line(pen, points)
         };
         chart.curves = lines.into_iter().enumerate().map(curve).collect();
         chart
@@ -224,6 +225,7 @@ impl<'a> Source<'a> {
             story: &self.story,
             legend: Vec::new(),
             curves: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -278,19 +280,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Windows in runs of equal length, so many that they can be told apart; the last run may be
-/// shorter.
-fn stretches(windows: usize) -> Vec<Range<usize>> {
-    let joined = windows.div_ceil(MOST_POINTS).max(1);
+/// Windows in runs of equal length, at most so many; the last run may be shorter.
+pub fn stretches(windows: usize, most: usize) -> Vec<Range<usize>> {
+    let joined = windows.div_ceil(most).max(1);
     (0..windows).step_by(joined).map(|from| from..(from + joined).min(windows)).collect()
 }
 
-fn seconds(record: &Record, stretch: &Range<usize>) -> f64 {
+/// How long a stretch is.
+pub fn seconds(record: &Record, stretch: &Range<usize>) -> f64 {
     let (first, last) = (record.windows[stretch.start], record.windows[stretch.end - 1]);
     last.to.since(first.from).seconds()
 }
 
-fn middle(record: &Record, stretch: &Range<usize>) -> f64 {
+/// The middle of a stretch (s).
+pub fn middle(record: &Record, stretch: &Range<usize>) -> f64 {
     record.windows[stretch.start].from.seconds() + seconds(record, stretch) / 2.0
 }
 
@@ -300,12 +303,12 @@ fn twin_goodput(twin: &Record, tier: TierId) -> Points {
         let good: u64 = twin.tiers[tier.index()][stretch.clone()].iter().map(|r| r.good).sum();
         (middle(twin, &stretch), Some(good as f64 / seconds(twin, &stretch)))
     };
-    stretches(twin.windows.len()).into_iter().map(rate).collect()
+    stretches(twin.windows.len(), MOST_POINTS).into_iter().map(rate).collect()
 }
 
 /// What triggers and the operator did, so far as it lies on the axis. What happened at one instant
 /// has one label.
-fn story(model: &Model, record: &Record, axis: &Range<f64>) -> Story {
+pub fn story(model: &Model, record: &Record, axis: &Range<f64>) -> Story {
     let mut story = Story { triggers: disturbances(&model.triggers, axis), operator: Vec::new() };
     for entry in record.log.iter().filter(|entry| entry.operator) {
         let at = entry.at.seconds().clamp(axis.start, axis.end);
@@ -349,20 +352,22 @@ fn peak(points: &[(f64, Option<f64>)]) -> f64 {
 /// Lines with their names, the hindmost first.
 fn with_lines<'a>(mut chart: Chart<'a>, lines: Vec<(String, Pen, Points)>) -> Chart<'a> {
     chart.legend = lines.iter().map(|(name, pen, _)| (name.clone(), *pen)).collect();
-    chart.curves = lines.into_iter().map(|(_, pen, points)| Curve { pen, points }).collect();
+    chart.curves = lines.into_iter().map(|(_, pen, points)| Curve::line(pen, points)).collect();
     chart
 }
 
-fn solid(colour: RGBColor) -> Pen {
+/// Unbroken.
+pub fn solid(colour: RGBColor) -> Pen {
     Pen { colour, width: 2.0, dash: 0.0 }
 }
 
-fn dashed(colour: RGBColor, width: f64, dash: f64) -> Pen {
+/// Broken.
+pub fn dashed(colour: RGBColor, width: f64, dash: f64) -> Pen {
     Pen { colour, width, dash }
 }
 
 /// Wide and light, so that it shows on both sides of a solid line that covers it.
-fn pale(colour: RGBColor) -> Pen {
+pub fn pale(colour: RGBColor) -> Pen {
     let lighter = |part: u8| 255 - (255 - part) / 3;
     let RGBColor(red, green, blue) = colour;
     Pen { colour: RGBColor(lighter(red), lighter(green), lighter(blue)), width: 5.0, dash: 0.0 }
@@ -376,7 +381,7 @@ mod tests {
     #[test]
     fn every_window_of_a_long_run_is_in_exactly_one_stretch() {
         for windows in [0, 1, 799, 800, 801, 3_600, 20_000] {
-            let stretches = stretches(windows);
+            let stretches = stretches(windows, MOST_POINTS);
             assert!(stretches.len() <= MOST_POINTS);
             assert!(stretches.iter().cloned().flatten().eq(0..windows));
         }
@@ -384,9 +389,9 @@ mod tests {
 
     #[test]
     fn short_runs_keep_a_point_for_each_window() {
-        assert_eq!(stretches(800).len(), 800);
+        assert_eq!(stretches(800, 800).len(), 800);
         assert_eq!(
-            stretches(801),
+            stretches(801, 800),
             (0..401).map(|n| 2 * n..(2 * n + 2).min(801)).collect::<Vec<_>>()
         );
     }

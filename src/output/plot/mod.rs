@@ -1,4 +1,5 @@
-//! Pictures of a run: load, queues, amplification and response time, each as SVG and PNG.
+//! Pictures of a run: load, queues, amplification, response time and herds, each as SVG and PNG;
+//! and one of many runs, the choice between retry policies ([`tradeoff`]).
 //!
 //! One and the same code draws both. The font is part of the program, so that nothing is needed of
 //! the machine and a picture is the same on each; an SVG leaves the font to its viewer. The PNG is
@@ -8,6 +9,10 @@
 mod axis;
 mod canvas;
 mod charts;
+mod herd;
+mod labels;
+mod paper;
+pub mod tradeoff;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +25,10 @@ use plotters::style::{Color, FontStyle, RGBColor, register_font};
 
 use crate::measure::Record;
 use crate::model::Model;
-use canvas::{Chart, FINE, SIZE};
 use charts::Source;
+use herd::HerdSource;
+use paper::{FINE, Paper, Picture, SIZE};
+pub use tradeoff::{Tradeoff, TradeoffField, draw_tradeoff};
 
 /// A picture could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +51,8 @@ pub enum PlotError {
     },
 }
 
-/// Draws all plots of a run into `dir`: `load`, `queue`, `amplification` and `response_time`, each
-/// as SVG and PNG. `twin` is the same run without triggers, shown for comparison. Gives the paths
+/// Draws all plots of a run into `dir`: `load`, `queue`, `amplification`, `response_time`, and
+/// `herd` where a tier is one (`herd_<tier>` where several are), each as SVG and PNG. `twin` is the same run without triggers, shown for comparison. Gives the paths
 /// written.
 ///
 /// # Errors
@@ -61,10 +68,21 @@ pub fn draw(
     let source = Source::new(model, record, twin);
     let mut written = Vec::new();
     for (name, chart) in source.charts() {
-        written.push(write(dir, name, "svg", |to| svg(&chart, to))?);
-        written.push(write(dir, name, "png", |to| png(&chart, to))?);
+        written.extend(write_both(dir, name, &chart)?);
+    }
+    let herds = model.tier_ids().filter_map(|tier| HerdSource::new(model, record, tier));
+    let herds: Vec<HerdSource<'_>> = herds.collect();
+    for herd in &herds {
+        let name = if herds.len() == 1 { "herd" } else { &format!("herd_{}", herd.tier_name()) };
+        written.extend(write_both(dir, name, &herd.pair())?);
     }
     Ok(written)
+}
+
+/// Writes a picture as SVG and as PNG.
+fn write_both(dir: &Path, name: &str, picture: &impl Picture) -> Result<[PathBuf; 2], PlotError> {
+    let vector = write(dir, name, "svg", |to| svg(picture, to))?;
+    Ok([vector, write(dir, name, "png", |to| png(picture, to))?])
 }
 
 /// Why a picture failed, before its path is known.
@@ -99,12 +117,13 @@ fn write(
     })
 }
 
-fn svg(chart: &Chart<'_>, to: &Path) -> Result<(), Failure> {
+fn svg(picture: &impl Picture, to: &Path) -> Result<(), Failure> {
     let (width, height) = (SIZE.0 * FINE, SIZE.1 * FINE);
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-        canvas::draw(&area, chart).map_err(Failure::drawing)?;
+        let paper = Paper::white(&area).map_err(Failure::drawing)?;
+        picture.draw(&paper).map_err(Failure::drawing)?;
         area.present().map_err(Failure::drawing)?;
     }
     let large = format!("width=\"{width}\" height=\"{height}\"");
@@ -116,13 +135,14 @@ fn svg(chart: &Chart<'_>, to: &Path) -> Result<(), Failure> {
 
 const ROUND_POLYLINE: &str = "<polyline stroke-linejoin=\"round\" ";
 
-fn png(chart: &Chart<'_>, to: &Path) -> Result<(), Failure> {
+fn png(picture: &impl Picture, to: &Path) -> Result<(), Failure> {
     let (width, height) = (SIZE.0 * FINE, SIZE.1 * FINE);
     let mut large = vec![0; (width * height * 3) as usize];
     {
         let backend = BitMapBackend::with_buffer(&mut large, (width, height));
         let area = backend.into_drawing_area();
-        canvas::draw(&area, chart).map_err(Failure::drawing)?;
+        let paper = Paper::white(&area).map_err(Failure::drawing)?;
+        picture.draw(&paper).map_err(Failure::drawing)?;
         area.present().map_err(Failure::drawing)?;
     }
     let mut small = BitMapBackend::new(to, SIZE);
