@@ -9,7 +9,8 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{Clock, Scale};
-use super::paper::{Drawn, GRID, Known, NOTE, PLAIN, Paper, Pen, Picture, QUIET, Type};
+use super::labels::{Area, Dot, place};
+use super::paper::{Drawn, GRID, Known, NOTE, PLAIN, Paper, Pen, Picture, Place, QUIET, Type};
 
 const TRIGGER: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 const TRIGGER_SHADE: RGBColor = RGBColor(0xfd, 0xe6, 0xe0);
@@ -53,8 +54,6 @@ pub struct Mark {
     pub text: String,
     /// Colour of both.
     pub colour: RGBColor,
-    /// How much lower than the point the text stands [px].
-    pub drop: f64,
 }
 
 /// What happened during the run, for the rows above the data.
@@ -142,7 +141,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
             self.operator(self.top - 19.0)?;
         }
         self.chart.curves.iter().try_for_each(|curve| self.curve(curve))?;
-        self.chart.marks.iter().try_for_each(|mark| self.mark(mark))
+        self.marks()
     }
 
     /// Names and their lines, row after row; gives the middle of the last row.
@@ -240,18 +239,42 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         Ok(())
     }
 
-    /// A dot with its text beside it, on the side where there is room.
-    fn mark(&self, mark: &Mark) -> Drawn<DB> {
-        let (x, y) = (self.x(mark.at), self.y(mark.value));
-        self.paper.disc((x, y), 5.0, mark.colour)?;
-        let note = Type { colour: mark.colour, bold: true, ..NOTE };
-        let width = self.paper.width(&mark.text, note)?;
-        let left = if x + 12.0 + width > RIGHT { x - 12.0 - width } else { x + 12.0 };
-        let middle = y + mark.drop;
-        // Nothing behind the letters, so that a line may pass there.
-        let behind = ((left - 3.0, middle - 8.0), (left + width + 3.0, middle + 9.0));
-        self.paper.fill(behind.0, behind.1, plotters::style::WHITE)?;
-        self.paper.text(&mark.text, (left, middle), note)
+    /// Dots with their texts, which stand clear of curves and of each other.
+    fn marks(&self) -> Drawn<DB> {
+        let marks = &self.chart.marks;
+        let note = |mark: &Mark| Type { colour: mark.colour, bold: true, ..NOTE };
+        let within = Area { left: LEFT, top: self.top, right: RIGHT, bottom: self.bottom };
+        let mut dots = Vec::with_capacity(marks.len());
+        for mark in marks {
+            let size = (self.paper.width(&mark.text, note(mark))?, 17.0);
+            dots.push(Dot { at: (self.x(mark.at), self.y(mark.value)), clear: 6.0, size, within });
+        }
+        let own = dots.iter().map(|dot| Area::around(dot.at, dot.clear, dot.clear));
+        let taken: Vec<Area> = own.chain(self.covered()).collect();
+        for ((mark, dot), label) in marks.iter().zip(&dots).zip(place(&dots, &taken)) {
+            if let Some((from, to)) = label.leader {
+                self.paper.line(&[from, to], Pen { colour: mark.colour, width: 1.0, dash: 0.0 })?;
+            }
+            self.paper.disc(dot.at, 5.0, mark.colour)?;
+            let middle = f64::midpoint(label.area.top, label.area.bottom);
+            self.paper.text(&mark.text, (label.area.left, middle), note(mark))?;
+        }
+        Ok(())
+    }
+
+    /// Where curves and bars lie.
+    fn covered(&self) -> Vec<Area> {
+        let mut areas = Vec::new();
+        for curve in &self.chart.curves {
+            let place = |&(at, value): &(f64, Option<f64>)| Some((self.x(at), self.y(value?)));
+            let path: Vec<Place> = curve.points.iter().filter_map(place).collect();
+            if curve.bar_s > 0.0 {
+                areas.extend(path.iter().map(|&top| Area::stroke(top, (top.0, self.bottom))));
+            } else {
+                areas.extend(path.windows(2).map(|step| Area::stroke(step[0], step[1])));
+            }
+        }
+        areas
     }
 
     fn triggers(&self, y: f64) -> Drawn<DB> {

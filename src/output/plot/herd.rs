@@ -27,8 +27,11 @@ const MEAN_POINTS: usize = 160;
 /// How much of the time is shown after the last client is through, as a share of it.
 const AFTER: f64 = 0.05;
 
-/// The shares that are marked, and how much lower than its mark the text stands [px].
-const MARKS: [(f64, f64); 3] = [(SHARES[0], 0.0), (SHARES[1], 24.0), (SHARES[2], 13.0)];
+/// The shares that are marked, the first of those that are timed.
+const MARKS: usize = 3;
+
+/// Sends beyond so many times the capacity leave too little of a straight axis for the rest.
+const STEEP: f64 = 4.0;
 
 /// Lighter than the line before them, and darker than the shade of a trigger.
 const BARS: RGBColor = RGBColor(0xee, 0xb0, 0x80);
@@ -91,8 +94,8 @@ impl<'a> HerdSource<'a> {
             envelope.iter().map(|&(at, _, mean)| (at, Some(mean))).collect()
         };
         let top = sends.iter().map(|&(_, most, _)| most).fold(0.0, f64::max);
-        let capacity = self.capacity().filter(|(rate, _)| *rate < 4.0 * top);
-        let scale = Scale::linear(capacity.as_ref().map_or(top, |(rate, _)| rate.max(top)));
+        let capacity = self.capacity().filter(|(rate, _)| *rate < STEEP * top);
+        let scale = self.scale(top, capacity.map(|(rate, _)| rate));
 
         let windows = self.sends.len();
         let length = |most| {
@@ -102,9 +105,11 @@ impl<'a> HerdSource<'a> {
         let window = duration_text(self.model.run.window.seconds());
         let over = duration_text(length(MEAN_POINTS));
         let bars = Pen { colour: BARS, width: 6.0, dash: 0.0 };
+        // Where all sends are answered both means are the same: the wider one shows on both sides.
+        let sends_pen = Pen { width: 3.0, ..solid(VERMILLION) };
         let mut lines = vec![
             (format!("sends, most in a window of {window}"), bars, most),
-            (format!("sends, mean over {over}"), solid(VERMILLION), mean(&self.sends)),
+            (format!("sends, mean over {over}"), sends_pen, mean(&self.sends)),
             (format!("goodput, mean over {over}"), solid(GREEN), mean(&self.good)),
         ];
         if let Some((rate, name)) = capacity {
@@ -120,6 +125,18 @@ impl<'a> HerdSource<'a> {
         chart.curves[0].bar_s = length(MOST_POINTS);
         chart.marks.extend(self.peak());
         chart
+    }
+
+    /// Logarithmic where what the server can do would otherwise lie flat at the foot. One send in
+    /// a window is then the least that is told from none.
+    fn scale(&self, top: f64, capacity: Option<f64>) -> Scale {
+        match capacity {
+            Some(rate) if top > STEEP * rate => {
+                let least = 1.0 / self.model.run.window.seconds();
+                Scale::log([0.0, least.min(rate), 1.3 * top].into_iter(), 0.0)
+            }
+            _ => Scale::linear(capacity.map_or(top, |rate| rate.max(top))),
+        }
     }
 
     fn progress(&self) -> Chart<'_> {
@@ -195,16 +212,16 @@ impl<'a> HerdSource<'a> {
         let worst = (after..windows.len()).reduce(|a, b| if rate(b) > rate(a) { b } else { a })?;
         let text = format!("peak {}/s", number(rate(worst), 0));
         let at = middle(self.record, &(worst..worst + 1));
-        Some(Mark { at, value: rate(worst), text, colour: VERMILLION, drop: 0.0 })
+        Some(Mark { at, value: rate(worst), text, colour: VERMILLION })
     }
 
     fn milestones(&self) -> Vec<Mark> {
-        let reached = MARKS.iter().zip(self.herd.times).filter_map(|(mark, at)| Some((mark, at?)));
-        let mark = |(&(share, drop), at): (&(f64, f64), Time)| {
-            let at = at.seconds();
+        let reached = SHARES.iter().zip(self.herd.times).take(MARKS);
+        let reached = reached.filter_map(|(&share, at)| Some((share, at?.seconds())));
+        let mark = |(share, at): (f64, f64)| {
             let places = usize::from(at < 100.0);
             let text = format!("{}% at {} s", number(100.0 * share, 0), number(at, places));
-            Mark { at, value: share, text, colour: GREEN, drop }
+            Mark { at, value: share, text, colour: GREEN }
         };
         reached.map(mark).collect()
     }
@@ -297,6 +314,19 @@ mod tests {
                 let after = line.iter().find(|(at, _)| *at >= mark.at).and_then(|p| p.1);
                 assert!(after.expect("within") >= mark.value - 1e-9, "{mark:?}");
             }
+        });
+    }
+
+    #[test]
+    fn the_mark_of_the_peak_is_the_highest_bar_after_the_trigger() {
+        with_herd(|herd| {
+            let peak = herd.peak().expect("sends");
+            let chart = herd.load();
+            let bars = &chart.curves[0];
+            let after = bars.points.iter().filter(|(at, _)| *at > 10.0 + bars.bar_s);
+            let most = after.filter_map(|(_, most)| *most).fold(0.0, f64::max);
+            assert!(peak.at > 10.0 && peak.value >= most && peak.value > 0.0, "{peak:?} {most}");
+            assert_eq!(chart.marks.len(), 1);
         });
     }
 

@@ -1,5 +1,5 @@
 //! Pictures of a run: load, queues, amplification, response time and herds, each as SVG and PNG;
-//! and one of many runs, the choice between retry policies ([`tradeoff`]).
+//! and one of many runs, the choice between retry policies ([`draw_tradeoff`]).
 //!
 //! One and the same code draws both. The font is part of the program, so that nothing is needed of
 //! the machine and a picture is the same on each; an SVG leaves the font to its viewer. The PNG is
@@ -12,7 +12,7 @@ mod charts;
 mod herd;
 mod labels;
 mod paper;
-pub mod tradeoff;
+mod tradeoff;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -270,20 +270,20 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         let right = self.end - 8.0;
         self.paper.text(&text, (right, y + 14.0), note)?;
         let left = right - self.paper.width(&text, note)?;
-        let line = Area { left: LEFT, top: y - 1.0, right: RIGHT, bottom: y + 1.0 };
+        let line = Area::stroke((LEFT, y), (RIGHT, y));
         Ok(vec![line, Area { left, top: y + 5.0, right, bottom: y + 23.0 }])
     }
 
     fn policies(&self, mut taken: Vec<Area>) -> Drawn<DB> {
         let spots = self.spots()?;
-        self.frontier(&spots)?;
+        taken.extend(self.frontier(&spots)?);
         for spot in &spots {
             let (across, up) = self.bars(spot);
             taken.push(Area::around(spot.at, spot.dot.clear, spot.dot.clear));
             for (from, to) in [across, up] {
                 let pen = Pen { width: 1.6, ..solid(spot.rank.colour()) };
                 self.paper.line(&[from, to], pen)?;
-                taken.push(Area { left: from.0, top: to.1, right: to.0, bottom: from.1 });
+                taken.push(Area::stroke(from, to));
             }
         }
         let labels = place(&spots.iter().map(|spot| spot.dot).collect::<Vec<_>>(), &taken);
@@ -340,14 +340,17 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         Ok(spots)
     }
 
-    /// A pale line through those that no other beats.
-    fn frontier(&self, spots: &[Spot<'_>]) -> Drawn<DB> {
+    /// A pale line through those that no other beats; gives what it takes up.
+    fn frontier(&self, spots: &[Spot<'_>]) -> Known<Vec<Area>, DB> {
         let policies = self.field.policies;
         let unchosen = |policy: &Tradeoff| Tradeoff { chosen: None, ..policy.clone() };
         let best = |spot: &&Spot<'_>| rank(policies, &unchosen(spot.policy)) == Rank::Unbeaten;
         let mut path: Vec<Place> = spots.iter().filter(best).map(|spot| spot.at).collect();
-        path.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        if path.len() < 2 { Ok(()) } else { self.paper.line(&path, pale(BLUE)) }
+        path.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        if path.len() > 1 {
+            self.paper.line(&path, pale(BLUE))?;
+        }
+        Ok(path.windows(2).flat_map(|step| strokes(step[0], step[1])).collect())
     }
 
     /// Intervals as lines: of the time, from left to right, and of the peak, from below up.
@@ -374,6 +377,16 @@ fn length_text(seconds: f64) -> String {
     let minutes = seconds / 60.0;
     let whole = seconds >= 120.0 && minutes == minutes.round();
     if whole { format!("{} min", number(minutes, 0)) } else { duration_text(seconds) }
+}
+
+/// A line in short pieces, since the rectangle around a long slanting one is mostly empty.
+fn strokes(from: Place, to: Place) -> impl Iterator<Item = Area> {
+    const PIECES: u32 = 40;
+    let at = move |piece: u32| {
+        let share = f64::from(piece) / f64::from(PIECES);
+        (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1))
+    };
+    (0..PIECES).map(move |piece| Area::stroke(at(piece), at(piece + 1)))
 }
 
 /// Zero and less, which a logarithm does not know, lie at the lower end.
