@@ -178,7 +178,7 @@ impl<'a> HerdSource<'a> {
         Chart {
             title: &self.model.title,
             subtitle: format!(
-                "{clients} clients of tier {}: what they send and who is through · seed {}{stopped}",
+                "{clients} clients of tier {}: what they send, who is through · seed {}{stopped}",
                 self.tier_name(),
                 self.record.seed
             ),

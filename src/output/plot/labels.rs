@@ -117,7 +117,8 @@ pub struct Label {
     pub leader: Option<(Place, Place)>,
 }
 
-/// A place for each name in the order of the dots, clear of `taken` (dots and lines among them) where there is any.
+/// A place for each name, in the order of the dots; clear of `taken`, which holds dots and lines,
+/// if it can.
 pub fn place(dots: &[Dot], taken: &[Area]) -> Vec<Label> {
     let mut taken = taken.to_vec();
     let mut leaders: Vec<(Place, Place)> = Vec::new();

@@ -52,8 +52,8 @@ pub enum PlotError {
 }
 
 /// Draws all plots of a run into `dir`: `load`, `queue`, `amplification`, `response_time`, and
-/// `herd` where a tier is one (`herd_<tier>` where several are), each as SVG and PNG. `twin` is the same run without triggers, shown for comparison. Gives the paths
-/// written.
+/// `herd` where a tier is one (`herd_<tier>` where several are), each as SVG and PNG. `twin` is the
+/// same run without triggers, shown for comparison. Gives the paths written.
 ///
 /// # Errors
 /// When a picture cannot be drawn or written. What was written before stays; nothing half-written
