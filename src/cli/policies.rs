@@ -90,6 +90,8 @@ impl Policies {
         let summary = PoliciesSummary::of(&model, &edges, &plan, self.goal, &standings);
         if let Some(out) = &self.results.out {
             file::write(&out.join("policies.json"), summary::json(&summary).as_bytes())?;
+            #[cfg(feature = "plot")]
+            draw(&summary, out)?;
         }
         let page = |style| render_policies(&summary, style);
         self.results.show(|| summary::json(&summary), page)?;
@@ -159,6 +161,48 @@ impl Policies {
         let stand = |((name, policy), trials)| Standing { name, policy, trials };
         Ok(contest.into_iter().zip(trials).map(stand).collect())
     }
+}
+
+/// The trade-off between the users' time and the peak at the server.
+#[cfg(feature = "plot")]
+fn draw(summary: &PoliciesSummary, out: &std::path::Path) -> anyhow::Result<()> {
+    use crate::output::plot::{Tradeoff, TradeoffField, draw_tradeoff};
+    let half = |estimate: Option<crate::measure::Estimate>| {
+        estimate.and_then(|estimate| estimate.half_width).unwrap_or(0.0)
+    };
+    let chosen = |name: &str| {
+        let mine = |choice: &&crate::output::policies::ChoiceSummary| {
+            choice.policy.as_deref() == Some(name)
+        };
+        let titles: Vec<&str> =
+            summary.choices.iter().filter(mine).map(|choice| choice.title.as_str()).collect();
+        (!titles.is_empty()).then(|| titles.join(", "))
+    };
+    // A policy under which some seeds never end has no mean time.
+    let time = |policy: &crate::output::policies::PolicySummary| {
+        policy.time_s.filter(|_| policy.served == policy.complete)
+    };
+    let policies: Vec<Tradeoff> = summary
+        .policies
+        .iter()
+        .map(|policy| Tradeoff {
+            name: policy.name.clone(),
+            time_s: time(policy).map(|time| time.mean),
+            time_spread_s: half(time(policy)),
+            peak_per_s: policy.peak_per_s.map_or(0.0, |peak| peak.mean),
+            peak_spread: half(policy.peak_per_s),
+            chosen: chosen(&policy.name),
+        })
+        .collect();
+    let field = TradeoffField {
+        title: &summary.model.title,
+        policies: &policies,
+        capacity_per_s: summary.capacity_per_s,
+        run_s: summary.model.duration_s,
+        seeds: summary.seeds as usize,
+    };
+    draw_tradeoff(&field, out)?;
+    Ok(())
 }
 
 fn listing() -> String {

@@ -306,8 +306,9 @@ fn read(
     let run = root
         .require("run", "add run = { duration = \"10m\" }")
         .and_then(|v| Run::read(&v.section()?));
-    let policies =
-        root.get("policy").map_or(Some(Policies::default()), |v| Policies::read(&v.section()?));
+    let policies = root
+        .get("policy")
+        .map_or(Some(Policies::default()), |v| v.section().map(|section| Policies::read(&section)));
     let tiers =
         root.require("tier", "add a [tier.client] with arrivals and a [tier.…] that it calls");
     let known = policies.clone().unwrap_or_default();

@@ -233,3 +233,117 @@ fn a_thousand_instances_with_one_schedule_return_in_the_same_millisecond() {
     let longest = (herd.through_50_s, herd.through_all_s);
     assert_eq!(longest, (Some(15.001), Some(15.001)), "all of them at once");
 }
+
+fn shipped(name: &str, settings: &[&str]) -> Model {
+    let path = format!("{}/models/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    let text = overridden(&text, &settings).unwrap();
+    Model::parse(&text, &|_| Err("no file".into())).unwrap_or_else(|faults| panic!("{faults:#?}"))
+}
+
+/// Optimistic concurrency of N clients: calls and completion (ms) are means over 100 runs of the
+/// published simulator, whose own spread is taken to be ours.
+#[test]
+fn jitter_halves_the_calls_of_optimistic_writers_as_published() {
+    let t = StudentsT::new(0.0, 1.0, f64::from(SEEDS - 1)).unwrap().inverse_cdf(0.9995);
+    let published = [
+        ("no_backoff", 2422.0, 2.026, 51.0),
+        ("exp_backoff", 1861.0, 63.572, 51.0),
+        ("equal_jitter", 813.0, 6.620, 42.0),
+        ("full_jitter", 795.0, 4.925, 39.0),
+        ("decorrelated", 1000.0, 4.576, 38.0),
+    ];
+    let mut wrong = Vec::new();
+    for (policy, calls, completion_s, calls_of_ten) in published {
+        let retry = format!("tier.client.call.record.retry={policy}");
+        let hundred = replicate(&shipped("aws_occ", &[&retry]));
+        let ten = "tier.client.arrivals.herd.clients=10";
+        let ten = replicate(&shipped("aws_occ", &[&retry, ten]));
+        for (herds, figure, wanted, rounding) in [
+            (&hundred, "sent", calls, 0.5),
+            (&hundred, "through_all_s", completion_s, 0.0005),
+            (&ten, "sent", calls_of_ten, 0.5),
+        ] {
+            let own = spread(herds, figure).unwrap();
+            let error = own.sd * (1.0 / f64::from(SEEDS) + 1.0 / 100.0).sqrt();
+            if (own.mean - wanted).abs() > t * error + rounding {
+                wrong.push(format!("{policy} {figure}: {own:?}, not {wanted}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Attempts for each request over a whole run.
+fn amplification(model: &Model) -> f64 {
+    let record = metastable::simulation::Simulation::new(model, 1, 0.0).run(&mut ());
+    record.totals.attempts as f64 / record.totals.requests as f64
+}
+
+/// 1 + p + p^2 + p^3; with a budget of a tenth of the first tries and five tokens at the start
+/// 1.1 + 5 / (10/s x 25 s) = 1.12 where there is enough to retry. Published: 1.110, 1.873, 4.000
+/// and 1.098, 1.121, about 1.12.
+#[test]
+fn three_retries_multiply_the_load_and_a_budget_does_not() {
+    for (share, three, budget) in [(0.1, 1.110, 1.098), (0.5, 1.873, 1.121), (1.0, 4.0, 1.12)] {
+        let errors = format!("tier.service.errors={}%", share * 100.0);
+        let under = |policy: &str| {
+            let retry = format!("tier.client.call.service.retry={policy}");
+            amplification(&shipped("retry_budget_clients", &[&errors, &retry]))
+        };
+        // A call makes at most four attempts: the variance of their number is below 2, and 25,000
+        // calls give a standard error below 0.009.
+        let closed_form = 1.0 + share + share.powi(2) + share.powi(3);
+        assert!((under("three_retries") - closed_form).abs() < 0.03, "{share}");
+        assert!((closed_form - three).abs() < 0.012, "{share}");
+        assert!((under("budget") - budget).abs() < 0.01, "{share}: {}", under("budget"));
+    }
+}
+
+/// At 100/s in total, 50 s, p = 0.5. Each client may spend its five tokens, and a tenth of its
+/// requests besides, as far as it has anything to retry.
+#[test]
+fn many_small_clients_spend_their_first_tokens() {
+    for (clients, published) in [(10, 1.109), (100, 1.183), (1000, 1.653)] {
+        let clients = format!("tier.client.clients={clients}");
+        let settings = ["tier.client.arrivals.even=100/s", "run.duration=50s", &clients];
+        let got = amplification(&shipped("retry_budget_clients", &settings));
+        // 5,000 calls: a standard error below 0.02.
+        assert!((got - published).abs() < 0.03, "{clients}: {got}");
+    }
+}
+
+fn failing_service(call: &str, server: &str) -> Model {
+    let text = format!(
+        "run = {{ duration = \"10m\", window = \"1s\" }}\n\
+         [tier.client]\narrivals.poisson = \"1000/s\"\n\
+         [tier.client.call.service]\n{call}\n[tier.service]\n{server}\n"
+    );
+    Model::parse(&text, &|_| Err("no file".into())).unwrap_or_else(|faults| panic!("{faults:#?}"))
+}
+
+/// At most three attempts, and retries below a tenth of the requests of a client.
+#[test]
+fn a_limit_for_each_client_turns_a_growth_of_three_into_one_tenth() {
+    let all_fail = "errors = \"100%\"";
+    assert_eq!(amplification(&failing_service("attempts = 3", all_fail)), 3.0);
+    let budget = "attempts = 3\nbudget = { ratio = \"10%\", deposit = \"request\" }";
+    let growth = amplification(&failing_service(budget, all_fail));
+    // Ten tokens at the start are nothing among 600,000 requests.
+    assert!((growth - 1.1).abs() < 0.0005, "{growth}");
+}
+
+/// K = 2 over two minutes: of what a server accepts, 100/s, it is asked for about twice as much,
+/// however much is wanted.
+#[test]
+fn a_throttling_caller_sends_twice_what_is_accepted() {
+    let limit = "admission = { rate = \"100/s\", burst = 10 }";
+    let model = failing_service("throttle = { k = 2, window = \"2m\" }", limit);
+    let record = metastable::simulation::Simulation::new(&model, 1, 0.0).run(&mut ());
+    let service = model.names.find_tier("service").unwrap();
+    let sum = record.tier_sum(service, 300..600);
+    let ratio = sum.offered as f64 / sum.admitted as f64;
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+    assert!((sum.admitted as f64 / 300.0 - 100.0).abs() < 1.0, "the server is kept busy");
+}
