@@ -39,6 +39,9 @@ enum Command {
     Sweep(sweep::Sweep),
     /// Run a model under a list of retry policies, and say which to take.
     Policies(policies::Policies),
+    /// Print the retry policies that every model may name, what they say and where it comes from.
+    #[command(after_help = "Example:\n  metastable presets | grep -A2 envoy")]
+    Presets,
     /// Print the JSON Schema of a summary that `--format json` prints.
     #[command(after_help = "Examples:\n  metastable schema > summary.schema.json\n  \
                             metastable schema --of sweep > sweep.schema.json")]
@@ -133,6 +136,7 @@ pub fn main() -> ExitCode {
         Command::Check(check) => check.execute(),
         Command::Sweep(sweep) => sweep.execute(),
         Command::Policies(policies) => policies.execute(),
+        Command::Presets => print(&policies::presets()),
         Command::Schema { of: Kind::Run } => print(&summary::schema::<Summary>()),
         Command::Schema { of: Kind::Ensemble } => print(&summary::schema::<EnsembleSummary>()),
         Command::Schema { of: Kind::Sweep } => print(&summary::schema::<SweepSummary>()),

@@ -18,7 +18,7 @@ use crate::verdict::{Goal, Standing, Trial};
 /// Run a model under a list of retry policies, and say which to take.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Policies are those of the model, [policy.NAME], and presets of well-known libraries (--list).
+Policies are those of the model, [policy.NAME], and presets (see `metastable presets`).
 Without --policies all of the model's are run, or all presets where it has none. The n-th seed is
 the same for all of them, and first sends are too: policies differ, and not their luck.
 
@@ -27,11 +27,10 @@ Exit code: 0 ran, 2 could not run, 130 interrupted.
 Examples:
   metastable policies models/herd.toml
   metastable policies models/herd.toml --policies exp_cap60,herd-safe,envoy --goal peak --out out
-  metastable policies models/checkout.toml --edge inventory->db --seeds 8 --format json
-  metastable policies --list")]
+  metastable policies models/checkout.toml --edge 'inventory->db' --seeds 8 --format json")]
 pub struct Policies {
     #[command(flatten)]
-    source: Option<Source>,
+    source: Source,
     /// Names of policies, split at commas [default: the model's own, or all presets].
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     policies: Vec<String>,
@@ -52,9 +51,6 @@ pub struct Policies {
     /// Threads; results do not depend on it [default: one for each core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Print the presets, what they say and where it comes from, and run nothing.
-    #[arg(long)]
-    list: bool,
     #[command(flatten)]
     results: Results,
 }
@@ -75,11 +71,7 @@ impl ValueEnum for Goal {
 
 impl Policies {
     pub fn execute(self) -> anyhow::Result<Ending> {
-        if self.list {
-            return super::print(&listing());
-        }
-        let source = self.source.as_ref().context("name a model file, or ask for --list")?;
-        let Some(loaded) = source.load()? else { return Ok(Ending::Bad) };
+        let Some(loaded) = self.source.load()? else { return Ok(Ending::Bad) };
         let model = loaded.model;
         let edges = self.edges(&model)?;
         let contest = self.contest(&model)?;
@@ -205,7 +197,8 @@ fn draw(summary: &PoliciesSummary, out: &std::path::Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn listing() -> String {
+/// The presets, what they say and where it comes from.
+pub fn presets() -> String {
     let mut text = String::new();
     for preset in &PRESETS {
         let rule = preset.policy().describe().join("; ");

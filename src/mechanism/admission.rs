@@ -3,7 +3,8 @@
 //!
 //! A token bucket: `rate` tokens a second, at most `burst` of them kept; an attempt takes one or is
 //! refused at once. Or fixed windows: so many permits in each, counted anew at its start, which
-//! lets in twice as many around a border. A ramp raises the rate by a share of its starting value every so often.
+//! lets in twice as many around a border. A ramp raises the rate by a share of its starting value
+//! every so often.
 
 use crate::document::Value;
 use crate::kernel::{Span, Time};

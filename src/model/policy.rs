@@ -70,7 +70,7 @@ impl Policies {
         let policy = self.find(name);
         if policy.is_none() && self.names().all(|own| own != name) {
             let what = format!("there is no retry policy {name:?}");
-            let why = "it is neither a preset nor a [policy.…] above";
+            let why = "it is neither a preset nor a [policy.…] of the model";
             value.fault(&what, why, &self.nearest(name));
         }
         policy

@@ -290,15 +290,7 @@ impl Reader<'_> {
         mix: Option<Mix>,
         programs: Option<Vec<Program>>,
     ) -> Option<Tier> {
-        for key in SERVER_KEYS {
-            if let Some(value) = section.get(key) {
-                value.key_fault(
-                    &format!("`{key}` on a tier with `arrivals`"),
-                    "a tier with arrivals stands for the users; it has no servers",
-                    "move it to the tier that the client calls",
-                );
-            }
-        }
+        refuse_server_keys(section);
         let clients = section.get("clients");
         let count = clients.as_ref().map_or(Some(1), |v| v.whole(1, 10_000_000));
         let timer = optional(section, "timer", Timer::read);
@@ -558,6 +550,18 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         timer: None,
         leave: None,
     })
+}
+
+fn refuse_server_keys(section: &Section<'_>) {
+    for key in SERVER_KEYS {
+        if let Some(value) = section.get(key) {
+            value.key_fault(
+                &format!("`{key}` on a tier with `arrivals`"),
+                "a tier with arrivals stands for the users; it has no servers",
+                "move it to the tier that the client calls",
+            );
+        }
+    }
 }
 
 /// Reads `errors = "1%"` or `errors = { share = "1%", status = 400 }`.

@@ -49,12 +49,12 @@ pub struct PolicySummary {
     pub present: bool,
     /// Seeds that ran to their end.
     pub complete: u64,
-    /// Of these, in which users are served by the end: the other figures of time leave out the rest.
+    /// Of these, in which users are served by the end; the others have no time.
     pub served: u64,
     /// Of these, metastable.
     pub metastable: u64,
-    /// Until 99 % of a herd are through, since the start of the run; without a herd, from the end of
-    /// the trigger to recovery.
+    /// Until 99 % of a herd are through, since the start of the run; without a herd, from the end
+    /// of the trigger to recovery.
     pub time_s: Option<Estimate>,
     /// Until half of a herd are through, since the start of the run.
     pub half_s: Option<Estimate>,
@@ -73,7 +73,7 @@ pub struct PolicySummary {
 /// Which policy to take in a situation.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChoiceSummary {
-    /// `no_headroom`, `users_first`, `server_speaks` or `one_constant`.
+    /// `none_to_spare`, `users_first`, `server_speaks` or `one_constant`.
     pub situation: String,
     /// The same as people say it.
     pub title: String,

@@ -39,7 +39,7 @@ pub enum Goal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
     /// Every request above the capacity hurts.
-    NoHeadroom,
+    NoneToSpare,
     /// The users' time is what counts.
     UsersFirst,
     /// Refusals carry a Retry-After.
@@ -74,7 +74,7 @@ impl Goal {
 impl Situation {
     /// All of them.
     pub const ALL: [Situation; 4] = [
-        Situation::NoHeadroom,
+        Situation::NoneToSpare,
         Situation::UsersFirst,
         Situation::ServerSpeaks,
         Situation::OneConstant,
@@ -83,7 +83,7 @@ impl Situation {
     /// As a team says it.
     pub fn title(self) -> &'static str {
         match self {
-            Situation::NoHeadroom => "the server has no headroom",
+            Situation::NoneToSpare => "the server has no capacity to spare",
             Situation::UsersFirst => "users first",
             Situation::ServerSpeaks => "the server can send Retry-After",
             Situation::OneConstant => "change one constant",
@@ -93,7 +93,7 @@ impl Situation {
     /// As JSON names it.
     pub fn name(self) -> &'static str {
         match self {
-            Situation::NoHeadroom => "no_headroom",
+            Situation::NoneToSpare => "none_to_spare",
             Situation::UsersFirst => "users_first",
             Situation::ServerSpeaks => "server_speaks",
             Situation::OneConstant => "one_constant",
@@ -169,7 +169,7 @@ pub fn choices(standings: &[Standing], present: &Policy, speaks: bool) -> Vec<Ch
     let spare = [Goal::LowestPeak, Goal::FewestSends];
     let users = [Goal::Fastest, Goal::LowestPeak];
     let choose = |situation| match situation {
-        Situation::NoHeadroom => best(spare, &|_| true, NONE_SOUND),
+        Situation::NoneToSpare => best(spare, &|_| true, NONE_SOUND),
         Situation::UsersFirst => best(users, &|_| true, NONE_SOUND),
         Situation::ServerSpeaks if !speaks => {
             Err("no refusal of the model carries one; add refusal = { retry_after = \"30s\" }")

@@ -204,7 +204,8 @@ pub fn sentence(model: &Model, record: &Record, ruling: &Ruling, client: TierId)
         ),
         (class, ..) => format!(
             "{}: {} of {who} are through, the others still try, and in the last quarter of the \
-             time after {since} not one got through. {sent} after it, at most {peak} at once.{lost}",
+             time after {since} not one got through. {sent} after it, at most {peak} at \
+             once.{lost}",
             class.title(),
             percent(Some(through_share)),
         ),

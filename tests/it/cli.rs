@@ -1,6 +1,7 @@
 //! The program from outside: exit codes, streams, files, repeatability.
 
 mod ensemble;
+mod policies;
 mod sweep;
 
 use std::fs;
@@ -281,7 +282,7 @@ fn the_findings_of_every_shipped_model_are_known() {
 
 #[test]
 fn every_command_helps_with_an_example() {
-    for command in ["run", "check", "sweep", "schema", "completions"] {
+    for command in ["run", "check", "sweep", "policies", "presets", "schema", "completions"] {
         let help = stdout(&[command, "--help"], 0);
         assert!(help.contains("Example"), "{command}: {help}");
     }

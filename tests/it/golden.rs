@@ -11,7 +11,10 @@ fn digest(name: &str, duration: &str) -> String {
     let text = overridden(&text, &[format!("run.duration={duration}")]).unwrap();
     let model = Model::parse(&text, &|_| Err("no file".into())).unwrap();
     let record = Simulation::new(&model, 1, 0.0).run(&mut ());
-    let rows = format!("{:?}{:?}{:?}{:?}", record.tiers, record.edges, record.log, record.totals);
+    let rows = format!(
+        "{:?}{:?}{:?}{:?}{:?}",
+        record.tiers, record.edges, record.herds, record.log, record.totals
+    );
     let hash = rows.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -30,6 +33,9 @@ fn the_shipped_models_give_what_they_gave() {
         digest("amplification_budget", "11m"),
         digest("overload_unbounded", "10s"),
         digest("double_charge_keyed", "2h"),
+        digest("herd", "2m"),
+        digest("aws_occ", "30s"),
+        digest("retry_budget_clients", "5s"),
     ];
     insta::assert_snapshot!(digests.join("\n"));
 }
