@@ -26,18 +26,25 @@ impl Timer {
         format!("clients act every {}", self.tick)
     }
 
-    /// When client number `client` acts that has to wait for so long from `now` on; it has acted
-    /// at the tick before `now`.
+    /// When client number `client` acts that has to wait for so long from `now` on. What befalls
+    /// it in the moment in which it acts, befalls it at the tick.
     pub fn after(self, now: Time, wait: Span, client: u32) -> Time {
-        let tick = now.nanos() - now.nanos() % self.tick.nanos();
-        self.at(Time::from_nanos(tick) + wait, client)
+        let past_tick = now.nanos() % self.tick.nanos();
+        let acts_now = past_tick == self.place(client);
+        let from = if acts_now { now.nanos() - past_tick } else { now.nanos() };
+        self.at(Time::from_nanos(from) + wait, client)
     }
 
     /// When client number `client` acts on what falls due at `time`.
     pub fn at(self, time: Time, client: u32) -> Time {
         let ticks = time.nanos().div_ceil(self.tick.nanos());
-        let place = u64::from(client) % self.tick.nanos();
-        Time::from_nanos(ticks.saturating_mul(self.tick.nanos()).saturating_add(place))
+        let tick = ticks.saturating_mul(self.tick.nanos());
+        Time::from_nanos(tick.saturating_add(self.place(client)))
+    }
+
+    /// How long after a tick a client acts (ns).
+    fn place(self, client: u32) -> u64 {
+        u64::from(client) % self.tick.nanos()
     }
 }
 
@@ -54,5 +61,8 @@ mod tests {
         assert_eq!(timer.at(at(101), 7), at(200) + own);
         assert_eq!(timer.after(at(200) + own, Span::from_secs(5), 7), at(5200) + own);
         assert_eq!(timer.after(at(200) + own, Span::from_nanos(1), 7), at(300) + own);
+        // An answer that comes between ticks is acted upon at the next.
+        assert_eq!(timer.after(at(240), Span::ZERO, 7), at(300) + own);
+        assert_eq!(timer.after(at(200) + own, Span::ZERO, 7), at(200) + own);
     }
 }

@@ -40,7 +40,15 @@ fn rows_are_sound(model: &Model, record: &Record) -> Result<(), TestCaseError> {
             let least = row.pool_area.min(row.pool_waiting_area).min(row.backoff_area);
             prop_assert!(least >= 0.0, "{:?}", row);
             prop_assert!(row.tokens.is_none_or(|tokens| tokens >= 0.0));
+            prop_assert!(row.ghosts <= row.attempts && row.throttled <= row.gave_up);
         }
+    }
+    for (tier, herd) in model.tier_ids().zip(&record.herds) {
+        let Some(herd) = herd else { continue };
+        let bursts = whole(record, tier).demand.saturating_sub(herd.clients);
+        prop_assert!(herd.through + herd.lost <= herd.clients + bursts, "{:?}", herd);
+        let under_way = record.totals.in_flight;
+        prop_assert!(herd.through + herd.lost + under_way >= whole(record, tier).demand);
     }
     prop_assert!(record.windows.windows(2).all(|pair| pair[0].to == pair[1].from));
     prop_assert!(record.log.windows(2).all(|pair| pair[0].at <= pair[1].at));
@@ -190,7 +198,8 @@ proptest! {
         seed in 1..1000u64,
     ) {
         prop_assume!(is_open(&random));
-        let uncached = random.without_caches();
+        // What is throttled away is never sent.
+        let uncached = random.without_caches().without_throttles();
         let plain = uncached.without_retries();
         let (one, other) = (model(&uncached.text()), model(&plain.text()));
         let (_, with) = traced(&one, seed);
@@ -204,7 +213,7 @@ proptest! {
         seed in 1..1000u64,
     ) {
         prop_assume!(is_open(&random));
-        let triggered = model(&random.without_caches().text());
+        let triggered = model(&random.without_caches().without_throttles().text());
         let calm = triggered.untriggered();
         let (_, with) = traced(&triggered, seed);
         let (_, without) = traced(&calm, seed);

@@ -58,10 +58,17 @@ impl RandomModel {
     /// The same with attempts, back-off and budgets of every edge taken away.
     pub fn without_retries(&self) -> RandomModel {
         let keep = |line: &&str| {
-            !["attempts", "backoff", "budget", "retry_on"].iter().any(|key| line.starts_with(key))
+            let keys = ["attempts", "backoff", "budget", "retry", "offset"];
+            !keys.iter().any(|key| line.starts_with(key))
         };
         let system: Vec<&str> = self.system.lines().filter(keep).collect();
         RandomModel { system: system.join("\n") + "\n", ..self.clone() }
+    }
+
+    /// The same where no caller turns its own attempts away.
+    pub fn without_throttles(&self) -> RandomModel {
+        let lines = self.system.lines().filter(|line| !line.starts_with("throttle"));
+        RandomModel { system: lines.collect::<Vec<_>>().join("\n") + "\n", ..self.clone() }
     }
 }
 
@@ -108,8 +115,21 @@ fn tier_settings() -> BoxedStrategy<String> {
         maybe(&["drawn = \"enqueue\""]),
         maybe(&["asynchronous = true"]),
         maybe(&["min_remaining = \"20ms\""]),
-        maybe(&["admission = \"60/s\"", "admission = { rate = \"40/s\", burst = 9 }"]),
-        maybe(&["errors = \"5%\"", "errors = \"40%\""]),
+        maybe(&[
+            "admission = \"60/s\"",
+            "admission = { rate = \"40/s\", burst = 9 }",
+            "admission = { permits = 6, every = \"100ms\" }",
+        ]),
+        maybe(&[
+            "refusal = { status = 429, retry_after = \"50ms\" }",
+            "refusal = { status = 500, retry_after = { from = \"20ms\", to = \"300ms\" } }",
+        ]),
+        maybe(&[
+            "errors = \"5%\"",
+            "errors = \"40%\"",
+            "errors = { share = \"9%\", status = 400 }",
+        ]),
+        maybe(&["optimistic = true"]),
         maybe(&["write = { keyed = true, keep = \"2s\" }", "write = { keyed = false }"]),
     ];
     parts.to_vec().prop_map(|lines| lines.join("\n")).boxed()
@@ -127,6 +147,10 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
         "attempts = 4\nbackoff.exponential = { base = \"10ms\", cap = \"1s\", jitter = \"full\" }",
         "attempts = 3\nbackoff.decorrelated = { base = \"10ms\", cap = \"300ms\" }",
         "attempts = 3\nbackoff.linear = { base = \"10ms\", jitter = { spread = \"20%\" } }",
+        "attempts = 4\nretry_on = [\"network\", 429, 503]\nretry_after = \"exact\"",
+        "retry = \"envoy\"",
+        "retry = \"grpc\"\nretry_after = \"full_jitter\"",
+        "retry = \"herd-safe\"\nattempts = 3\noffset = \"30ms\"",
     ]);
     let cache = maybe(&[
         "cache = { keys = 50, start = \"cold\" }",
@@ -157,6 +181,7 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
             "network = { delay.exponential = \"5ms\" }",
             "network = { reply_loss = \"3%\" }",
         ]),
+        maybe(&["throttle = { k = 1.5, window = \"2s\" }"]),
         maybe(&["optional = true", "optional = true\nfallback.exponential = \"5ms\""]),
     ];
     (timeout, retry, cache, rest.to_vec())
@@ -193,13 +218,27 @@ fn calls(below: Vec<String>, style: u8, work: &str) -> String {
     }
 }
 
+/// Users who leave, and clients that go on for them.
+const GHOSTS: &str = "patience = { wait = \"90ms\", cancel = false }";
+
 fn arrivals(drains: bool) -> BoxedStrategy<String> {
     const ENDING: &str = "arrivals.profile = [{ at = \"0s\", rate = \"40/s\" }, \
         { at = \"4s\", rate = \"70/s\" }, { at = \"4s\", rate = \"0/s\" }]";
+    const HERD: &str = "arrivals.herd = { clients = 200, over = \"2s\" }";
     if drains {
-        return choose(&[ENDING]);
+        return prop_oneof![
+            choose(&[ENDING, HERD]),
+            choose(&[HERD]).prop_map(|herd| format!("{herd}\ntimer = \"7ms\"")),
+            choose(&[ENDING, HERD]).prop_map(|other| format!("{other}\n{GHOSTS}")),
+        ]
+        .boxed();
     }
     choose(&[
+        "arrivals.herd = { clients = 200, over = \"2s\" }\npatience = \"300ms\"",
+        "arrivals.herd = { clients = 90 }\ntimer = \"100ms\"",
+        "arrivals.poisson = \"50/s\"\npatience = \"120ms\"",
+        "arrivals.closed = { clients = 6, think.exponential = \"90ms\" }\n\
+         patience = { wait = \"110ms\", cancel = false }",
         "arrivals.poisson = \"50/s\"",
         "arrivals.poisson = \"30/s\"\nclients = 5",
         "arrivals.even = \"40/s\"",
@@ -341,7 +380,13 @@ fn write_triggers(model: &mut RandomModel, triggers: &[Piece]) {
         let bounded = model.bounded[tier % model.tiers];
         let tier = format!("t{}", tier % model.tiers);
         let edge = model.edges[edge % model.edges.len()].clone();
-        let kind = if closed && *kind == 1 { 0 } else { *kind };
+        let herd = model.system.contains("arrivals.herd");
+        let kind = match *kind {
+            1 if closed => 0,
+            // A herd has no rate to multiply.
+            0 | 1 if herd => 2,
+            kind => kind,
+        };
         let at = 500 * u32::from(*when) + 500;
         let lasts = if when % 2 == 0 { 1000 } else { 1230 };
         let _ = writeln!(
