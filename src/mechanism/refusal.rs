@@ -1,4 +1,9 @@
-//! What a tier answers when it turns an attempt away: the status, and when to come back.
+//! What a tier answers when it turns an attempt away: the status, when to come back, and what the
+//! answer costs.
+//!
+//! A refusal that costs work takes it from the same servers, and before all who wait: it is done as
+//! the request comes in. The answer goes out at once. So a server that is asked for r⁻¹ times what
+//! it can do, each refusal r times the work of an answer, does nothing but refuse.
 //!
 //! `Retry-After` is the server's only word on *when* its clients return. Sent as one number to all,
 //! and obeyed to the letter, it gathers a herd instead of spreading it; a server may therefore draw
@@ -17,19 +22,33 @@ pub struct Refusal {
     pub status: Option<Status>,
     /// When to come back: drawn uniformly in [from, to).
     pub retry_after: Option<(Span, Span)>,
+    /// Work of each, for one server.
+    pub cost: Span,
 }
 
 impl Refusal {
-    /// Reads `refusal = { status = 429, retry_after = "30s" }`.
+    /// Reads `refusal = { status = 429, retry_after = "30s", cost = "100us" }`.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         let section = value.section()?;
         let status = section.get("status").map(|v| Status::read(&v));
         let retry_after = section.get("retry_after").map(|v| read_retry_after(&v));
+        let cost = section.get("cost").map_or(Some(Span::ZERO), |v| v.duration());
         section.finish();
         Some(Refusal {
+            cost: cost?,
             status: status.map_or(Some(None), |status| status.map(Some))?,
             retry_after: retry_after.map_or(Some(None), |range| range.map(Some))?,
         })
+    }
+
+    /// What a refusal for this reason costs: nothing where the tier has not answered itself.
+    pub fn cost(&self, reason: Reason) -> Span {
+        match reason {
+            Reason::QueueFull | Reason::QueueWait | Reason::Admission | Reason::Deadline => {
+                self.cost
+            }
+            _ => Span::ZERO,
+        }
     }
 
     /// The status of a refusal for this reason.

@@ -6,6 +6,7 @@
 
 mod assumptions;
 mod check;
+mod edge;
 mod expect;
 mod graph;
 mod policy;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::policy::{Policies, Policy};
+use super::edge;
+use super::policy::Policies;
 use super::program::{self, Program};
 use super::{Edge, Run, Tier, optional, or};
 use crate::document::{EdgeId, Fault, Faults, Names, Section, TierId, Value};
@@ -10,17 +11,13 @@ use crate::kernel::Span;
 use crate::mechanism::admission::Admission;
 use crate::mechanism::arrival::Arrivals;
 use crate::mechanism::balance::Balance;
-use crate::mechanism::cache::Cache;
 use crate::mechanism::concurrency;
 use crate::mechanism::idempotency::Write;
 use crate::mechanism::leave;
-use crate::mechanism::network::Network;
 use crate::mechanism::outcome::Status;
-use crate::mechanism::pool::Pool;
 use crate::mechanism::queue::Queue;
 use crate::mechanism::refusal::Refusal;
-use crate::mechanism::retry::Retry;
-use crate::mechanism::timeout::{Abandoned, Patience};
+use crate::mechanism::timeout::Abandoned;
 use crate::mechanism::timer::Timer;
 use crate::mechanism::work::{Drawn, Work};
 
@@ -124,64 +121,6 @@ fn refuse_odd_name(entry: &Value<'_>) {
     }
 }
 
-fn read_edge(
-    (caller, callee): (TierId, TierId),
-    section: &Section<'_>,
-    policies: &Policies,
-) -> Option<Edge> {
-    let timeout = optional(section, "timeout", Value::positive_duration);
-    let deadline = optional(section, "deadline", Value::positive_duration);
-    let pass = or(section, "pass_deadline", false, Value::flag);
-    let policy = Policy::read(section, policies);
-    let pool = optional(section, "pool", Pool::read);
-    let network = or(section, "network", Network::default(), Network::read);
-    let cache = optional(section, "cache", Cache::read);
-    let optional_call = or(section, "optional", false, Value::flag);
-    let fallback = optional(section, "fallback", Work::read);
-    let fallback_value = section.get("fallback");
-    // What seems to be missing may be there under a mistyped key, and that is told already.
-    let known = section.finish();
-    if let (true, Some(value), Some(false)) = (known, &fallback_value, optional_call) {
-        value.key_fault(
-            "`fallback` on a call that is not optional",
-            "a required call that fails makes its caller fail, so the fallback would never run",
-            "set optional = true, or remove fallback",
-        );
-        return None;
-    }
-    let Policy { retry, budget, throttle } = policy?;
-    Some(Edge {
-        caller,
-        callee,
-        patience: Patience { timeout: timeout?, deadline: deadline?, pass: pass? },
-        retry,
-        budget,
-        throttle,
-        pool: pool?,
-        network: network?,
-        cache: cache?,
-        optional: optional_call?,
-        fallback: fallback?,
-    })
-}
-
-/// An edge that is only named in `calls`: one attempt, endless patience.
-fn plain_edge(caller: TierId, callee: TierId) -> Edge {
-    Edge {
-        caller,
-        callee,
-        patience: Patience::default(),
-        retry: Retry::default(),
-        budget: None,
-        throttle: None,
-        pool: None,
-        network: Network::default(),
-        cache: None,
-        optional: false,
-        fallback: None,
-    }
-}
-
 /// The classes that clients declare; the first is that of clients without classes.
 fn read_class_names(sections: &[Option<Section<'_>>]) -> Vec<String> {
     let mut classes = vec!["all".to_owned()];
@@ -224,7 +163,8 @@ impl Reader<'_> {
             // The table is read even where its callee is not known, for the sake of its own faults.
             let callee = self.callee(caller, entry.key(), &entry);
             let ends = (caller, callee.unwrap_or(caller));
-            let edge = entry.section().and_then(|section| read_edge(ends, &section, self.policies));
+            let edge =
+                entry.section().and_then(|section| edge::read(ends, &section, self.policies));
             let sound = self.faults.count() == before;
             if callee.is_some() {
                 self.add_edge(ends, &entry.key_place(), edge.filter(|_| sound));
@@ -470,7 +410,7 @@ impl Reader<'_> {
         let name = value.text()?;
         let callee = self.callee(caller, name, value)?;
         Some(self.system.names.find_edge(caller, callee).unwrap_or_else(|| {
-            let edge = plain_edge(caller, callee);
+            let edge = edge::plain(caller, callee);
             self.add_edge((caller, callee), &value.place(), Some(edge))
         }))
     }
@@ -509,6 +449,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
     let min_remaining = or(section, "min_remaining", Span::ZERO, Value::duration);
     let admission = optional(section, "admission", Admission::read);
     let refusal = or(section, "refusal", Refusal::default(), Refusal::read);
+    let refusal_value = section.get("refusal");
     let optimistic = or(section, "optimistic", false, Value::flag);
     let status = if optimistic == Some(true) { Status::CONFLICT } else { Status::INTERNAL };
     let errors = or(section, "errors", (0.0, status), read_errors);
@@ -528,6 +469,17 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         );
         return None;
     }
+    let refusal = refusal?;
+    if let (Some(value), Some(None)) = (&refusal_value, &concurrency)
+        && refusal.cost > Span::ZERO
+    {
+        value.below(&["cost"]).key_fault(
+            "`cost` of a refusal on a tier of unlimited concurrency",
+            "there is always a server for it, so it would keep nobody waiting",
+            "add concurrency = 100, or remove the cost",
+        );
+        return None;
+    }
     let (errors, error_status) = errors?;
     Some(Tier {
         arrivals: None,
@@ -541,7 +493,7 @@ fn server(section: &Section<'_>, programs: Option<Vec<Program>>) -> Option<Tier>
         asynchronous: asynchronous?,
         min_remaining: min_remaining?,
         admission: admission?,
-        refusal: refusal?,
+        refusal,
         errors,
         error_status,
         optimistic: optimistic?,

@@ -5,7 +5,7 @@ use super::event::Event;
 use super::world::{Station, StationId, TierRun};
 use super::{Next, Simulation};
 use crate::document::TierId;
-use crate::kernel::Time;
+use crate::kernel::{Span, Time};
 use crate::measure::{LogEntry, Window};
 use crate::mechanism::admission::{Admission, Ramp};
 use crate::mechanism::balance::Balance;
@@ -325,7 +325,11 @@ impl Simulation<'_> {
             _ => {
                 let (stations, times) = if shared { (1, replicas) } else { (replicas, 1) };
                 let limit = concurrency.map(|limit| limit.saturating_mul(times));
-                let station = || Station { servers: Servers::new(limit), waiting: Waiting::new() };
+                let station = || Station {
+                    servers: Servers::new(limit),
+                    waiting: Waiting::new(),
+                    debt: Span::ZERO,
+                };
                 run.stations.extend((0..stations).map(|_| station()));
             }
         }

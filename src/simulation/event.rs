@@ -1,5 +1,6 @@
 //! The alphabet of a run: everything that can happen at an instant.
 
+use super::world::StationId;
 use crate::kernel::Id;
 
 /// A future event. Ids are checked against their generation when the event comes up; a stale one is
@@ -26,6 +27,8 @@ pub enum Event {
     WorkEnd(Id),
     /// An attempt has waited in the queue as long as it may.
     QueueWaitEnd(Id),
+    /// A server has done the work of refusals.
+    RefusalsDone(StationId),
     /// An answer reaches the caller.
     Reply(Id),
     /// A caller's patience with an attempt ends.

@@ -2,8 +2,9 @@
 //!
 //! Read `event` (what can happen), then this file (the loop), then `user` (a request), `calling` (a
 //! call from its first attempt to its end, the caller's side), `serving` (an attempt from delivery
-//! to answer, the callee's side), `leaving` (who leaves before the end), `control` (windows,
-//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
+//! to answer, the callee's side), `refusing` (who is turned away), `leaving` (who leaves before the
+//! end), `control` (windows, triggers, operator). These say *what happens*; how much and whether is
+//! decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
 //! call costs as much as such a step. What seldom happens is kept out of it.
@@ -12,6 +13,7 @@ mod calling;
 mod control;
 mod event;
 mod leaving;
+mod refusing;
 mod serving;
 mod trace;
 mod user;
@@ -262,6 +264,7 @@ impl<'m> Simulation<'m> {
             Event::Delivery(attempt) => self.deliver(attempt),
             Event::WorkEnd(attempt) => self.end_work(attempt),
             Event::QueueWaitEnd(attempt) => self.end_queue_wait(attempt),
+            Event::RefusalsDone(station) => self.end_refusals(station),
             Event::Reply(attempt) => self.receive(attempt),
             Event::Timeout(attempt) => self.time_out(attempt),
             Event::PoolWaitEnd(attempt) => self.end_pool_wait(attempt),

@@ -183,6 +183,7 @@ impl Simulation<'_> {
     /// Serves those who wait, while there are servers.
     #[inline(always)]
     pub(super) fn serve_queue(&mut self, station: StationId) {
+        self.do_refusals(station);
         while let Some(id) = self.next_in_queue(station) {
             let attempt = &self.attempts[id];
             let tier = &mut self.tiers[station.tier.index()];
@@ -469,17 +470,9 @@ impl Simulation<'_> {
         self.reply(id, outcome)
     }
 
-    /// Turns an attempt away that is not in service.
-    #[inline(never)]
-    pub(super) fn refuse(&mut self, id: Id, reason: Reason) -> Next {
-        let tier = self.attempts[id].tier;
-        self.tiers[tier.index()].meter.counts.refused[reason as usize] += 1;
-        self.reply(id, Outcome::Refused(reason))
-    }
-
     /// Sends the answer back.
     #[inline(always)]
-    fn reply(&mut self, id: Id, outcome: Outcome) -> Next {
+    pub(super) fn reply(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Returning;
         attempt.answer = Some(outcome);

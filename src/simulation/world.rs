@@ -285,6 +285,8 @@ pub struct Station {
     pub servers: Servers,
     /// Who waits.
     pub waiting: Waiting<Id>,
+    /// Work of refusals that no server has done as yet.
+    pub debt: Span,
 }
 
 /// The name of a station: its tier, and its number there.

@@ -387,3 +387,42 @@ fn retries_of_users_who_have_left_are_ghosts() {
     assert_eq!(cancelled.through_share, kept.through_share, "the ghosts come too late to disturb");
     assert!(cancelled.lost_share > 0.5 && cancelled.longest_wait_s <= 40.0);
 }
+
+/// 15,000 clients at a server that does 2,000 units of work a second: an answer is one unit, and a
+/// refusal `cost`. Who is refused, or not answered within a second, sends again after that second.
+fn refusing(cost: &str, retry_after: &str) -> HerdFigures {
+    let text = format!(
+        "run = {{ duration = \"2m\", window = \"1s\" }}\n\
+         [tier.client]\narrivals.herd = {{ clients = 15000 }}\n\
+         [tier.client.call.server]\nattempts = 1000\ntimeout = \"1s\"\nretry_after = \"exact\"\n\
+         [tier.server]\nconcurrency = 1\nqueue.fifo = {{ capacity = 2000 }}\n\
+         abandoned = \"skip\"\nwork.constant = \"500us\"\n\
+         refusal = {{ retry_after = {retry_after}, cost = \"{cost}\" }}\n"
+    );
+    let model = Model::parse(&text, &|_| Err("no file".into()));
+    once(&model.unwrap_or_else(|faults| panic!("{faults:#?}")))
+}
+
+/// Drained after 8, 10 and 14 s where a refusal costs nothing, 5 % and 10 % of an answer; never at
+/// 14 %, since 15,000 x 0.1333 = 2,000. Times within 20 %, as the sheet says. At 13 % the sheet's
+/// slots take 27 s, and here it is 19 s: of the first 15,000, the 2,000 in the queue cost no
+/// refusal, and so close to the threshold that is half of what is left to serve with.
+#[test]
+fn refusals_that_cost_work_leave_none_for_answers_beyond_a_threshold() {
+    let second = "\"1s\"";
+    for (cost, drained_s) in [("0us", 8.0), ("25us", 10.0), ("50us", 14.0)] {
+        let all = refusing(cost, second).through_all_s.unwrap();
+        assert!((all / drained_s - 1.0).abs() < 0.2, "{cost}: {all}");
+    }
+    assert_eq!(refusing("65us", second).through_share, 1.0);
+    assert!(refusing("70us", second).through_share < 0.05);
+}
+
+/// Where each comes again after U[0, W), a client comes 2/W times a second on average, and the
+/// server has something left when W > 2 r N / C: 3 s at r = 0.2.
+#[test]
+fn a_retry_after_that_the_server_spreads_makes_room_for_answers() {
+    let within = |w: &str| refusing("100us", &format!("{{ from = \"0s\", to = \"{w}\" }}"));
+    assert!(within("2s").through_share < 0.05);
+    assert_eq!(within("4s").through_share, 1.0);
+}

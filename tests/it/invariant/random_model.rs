@@ -100,6 +100,7 @@ const SERVERS: &[&str] = &[
     "concurrency = 1\nqueue.fifo = { max_wait = \"200ms\" }",
     "concurrency = 4\nqueue = \"none\"",
     "concurrency = 2\nqueue = \"lifo\"",
+    "concurrency = 1\nqueue.fifo = { capacity = 3 }\nrefusal.cost = \"4ms\"",
 ];
 
 /// Settings of a tier beside its work, servers and calls.
@@ -121,8 +122,8 @@ fn tier_settings() -> BoxedStrategy<String> {
             "admission = { permits = 6, every = \"100ms\" }",
         ]),
         maybe(&[
-            "refusal = { status = 429, retry_after = \"50ms\" }",
-            "refusal = { status = 500, retry_after = { from = \"20ms\", to = \"300ms\" } }",
+            "refusal.status = 429\nrefusal.retry_after = \"50ms\"",
+            "refusal.status = 500\nrefusal.retry_after = { from = \"20ms\", to = \"300ms\" }",
         ]),
         maybe(&[
             "errors = \"5%\"",
