@@ -19,8 +19,9 @@ use crate::verdict::{Goal, Standing, Trial};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Policies are those of the model, [policy.NAME], and presets (see `metastable presets`).
-Without --policies all of the model's are run, or all presets where it has none. The n-th seed is
-the same for all of them, and first sends are too: policies differ, and not their luck.
+Without --policies all of the model's are run, or all presets where it has none; the policy that
+the model has now is always run with them. The n-th seed is the same for all of them, and first
+sends are too: policies differ, and not their luck.
 
 Exit code: 0 ran, 2 could not run, 130 interrupted.
 
@@ -74,7 +75,7 @@ impl Policies {
         let Some(loaded) = self.source.load()? else { return Ok(Ending::Bad) };
         let model = loaded.model;
         let edges = self.edges(&model)?;
-        let contest = self.contest(&model)?;
+        let contest = self.contest(&model, &edges)?;
         self.results.make_folder()?;
         let threads = self.threads.map(usize::from);
         let plan = Plan { root: self.seed, seeds: self.seeds, draws: Draws::Shared, threads };
@@ -83,7 +84,9 @@ impl Policies {
         if let Some(out) = &self.results.out {
             file::write(&out.join("policies.json"), summary::json(&summary).as_bytes())?;
             #[cfg(feature = "plot")]
-            draw(&summary, out)?;
+            if summary.herd && !summary.interrupted {
+                draw(&summary, out)?;
+            }
         }
         let page = |style| render_policies(&summary, style);
         self.results.show(|| summary::json(&summary), page)?;
@@ -107,8 +110,8 @@ impl Policies {
         self.edge.iter().map(find).collect()
     }
 
-    /// The policies by name.
-    fn contest(&self, model: &Model) -> anyhow::Result<Vec<(String, Policy)>> {
+    /// The policies by name. The one that the model has is among them.
+    fn contest(&self, model: &Model, edges: &[EdgeId]) -> anyhow::Result<Vec<(String, Policy)>> {
         let own: Vec<String> = model.policies.names().map(str::to_owned).collect();
         let names = match (&self.policies[..], own.is_empty()) {
             ([], true) => PRESETS.iter().map(|preset| preset.name.to_owned()).collect(),
@@ -127,7 +130,13 @@ impl Policies {
             })?;
             Ok((name, policy))
         };
-        names.into_iter().map(find).collect()
+        let mut contest: Vec<(String, Policy)> =
+            names.into_iter().map(find).collect::<anyhow::Result<_>>()?;
+        let present = model.policy(edges[0]);
+        if contest.iter().all(|(_, policy)| *policy != present) {
+            contest.push(("as modelled".to_owned(), present));
+        }
+        Ok(contest)
     }
 
     fn run(

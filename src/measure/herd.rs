@@ -39,8 +39,11 @@ pub struct Herd {
     marks: [u64; SHARES.len() + 1],
     /// The mark that comes next, so that most answers compare one number.
     next: u64,
-    /// By number of attempts, the clients that needed, or have made, so many.
+    /// By number of attempts, the clients that needed, or have made, so many; from the end of the
+    /// run on.
     pub attempts: Vec<u64>,
+    /// By client, its attempts so far.
+    tries: Vec<u32>,
     /// The longest that a client waited for its answer, or for giving up.
     pub longest: Span,
 }
@@ -63,6 +66,7 @@ impl Herd {
             marks,
             next,
             attempts: Vec::new(),
+            tries: vec![0; clients as usize],
             longest: Span::ZERO,
         }
     }
@@ -87,13 +91,21 @@ impl Herd {
         self.next = ahead.min().unwrap_or(u64::MAX);
     }
 
-    /// A client has made so many attempts in all.
-    pub fn count_attempts(&mut self, made: u32) {
-        let made = made as usize;
-        if self.attempts.len() <= made {
-            self.attempts.resize(made + 1, 0);
+    /// A client makes an attempt.
+    #[inline]
+    pub fn try_again(&mut self, client: u32) {
+        self.tries[client as usize] += 1;
+    }
+
+    /// Counts clients by their attempts: the run is over. Those that have not begun do not count.
+    pub fn close(&mut self) {
+        for made in std::mem::take(&mut self.tries).into_iter().filter(|&made| made > 0) {
+            let made = made as usize;
+            if self.attempts.len() <= made {
+                self.attempts.resize(made + 1, 0);
+            }
+            self.attempts[made] += 1;
         }
-        self.attempts[made] += 1;
     }
 
     /// The number of attempts that a share of the clients does not pass.
@@ -141,7 +153,9 @@ mod tests {
     #[test]
     fn quantiles_of_attempts_are_whole_numbers_of_them() {
         let mut herd = Herd::new(4, 0.9);
-        [1, 1, 3, 7].into_iter().for_each(|made| herd.count_attempts(made));
+        let tries = [0, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3];
+        tries.into_iter().for_each(|client| herd.try_again(client));
+        herd.close();
         let quantiles = [0.5, 0.75, 0.9, 1.0].map(|share| herd.attempts_quantile(share));
         assert_eq!(quantiles, [Some(1), Some(3), Some(7), Some(7)]);
         assert_eq!(herd.attempts_mean(), Some(3.0));

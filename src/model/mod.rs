@@ -272,6 +272,11 @@ impl Tier {
         Setback { outcome, status, retry_after }
     }
 
+    /// True for a client tier whose clients come once each.
+    pub fn is_herd(&self) -> bool {
+        matches!(self.arrivals, Some(Arrivals::Herd(_)))
+    }
+
     /// Servers of all replicas; `None`: unlimited.
     pub fn servers(&self) -> Option<u32> {
         self.concurrency.map(|limit| limit.saturating_mul(self.replicas))

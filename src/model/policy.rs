@@ -33,6 +33,7 @@ impl Policies {
     /// Reads `[policy.…]`, all of them. One may build on any that stands above it.
     pub fn read(section: &Section<'_>) -> Self {
         let mut policies = Policies::default();
+        let all: Vec<&str> = section.entries().iter().map(|entry| entry.key()).collect();
         for entry in section.entries() {
             if preset::policy(entry.key()).is_some() {
                 let what = format!("`{}` is a preset already", entry.key());
@@ -40,6 +41,16 @@ impl Policies {
                 entry.key_fault(&what, why, "choose another name, and build on it with `retry`");
             }
             let policy = entry.section().and_then(|section| {
+                if let Some(base) = section.get("retry")
+                    && base.is_text()
+                    && base.text().is_some_and(|name| all.contains(&name))
+                    && base.text().is_some_and(|name| policies.names().all(|own| own != name))
+                {
+                    let what = format!("`{}` builds on a policy below it", entry.key());
+                    base.fault(&what, "a policy builds on those above", "move that one up");
+                    section.entries();
+                    return None;
+                }
                 let policy = Policy::read(&section, &policies);
                 section.finish();
                 policy

@@ -174,10 +174,10 @@ fn surges(entry: &Value<'_>, tier: &Tier, surge: Surge, trigger: &Trigger) -> bo
             "its arrivals are fixed instants",
             "use a burst, or put the surge into the trace",
         ),
-        Arrivals::Herd(_) if !matches!(surge, Surge::Burst { .. }) => (
-            "a herd has no rate to multiply".to_owned(),
+        Arrivals::Herd(_) => (
+            "a herd has no demand to move".to_owned(),
             "each of its clients comes once",
-            "use a burst, or give the herd more clients",
+            "give the herd more clients, or let others come from a client tier of their own",
         ),
         Arrivals::Closed { .. } if surge.top() < 1.0 => (
             "a closed loop cannot be thinned".to_owned(),

@@ -252,6 +252,7 @@ impl Reader<'_> {
             );
         }
         self.refuse_absurd_demand(section, &arrivals);
+        self.refuse_herd_in_warmup(section, &arrivals);
         let (mix, programs) = (mix?, programs?);
         let idle = mix.iter().any(|(_, class)| programs[usize::from(*class)].ops.len() == 1);
         if idle && known && !self.system.names.in_doubt(id) {
@@ -285,6 +286,20 @@ impl Reader<'_> {
             timer: timer?,
             leave: leave?,
         })
+    }
+
+    /// A herd is looked at from its first send on.
+    fn refuse_herd_in_warmup(&self, section: &Section<'_>, arrivals: &Arrivals) {
+        let warms_up = self.run.is_some_and(|run| run.warmup > Span::ZERO);
+        if let (Arrivals::Herd(_), true, Some(value)) =
+            (arrivals, warms_up, section.get("arrivals"))
+        {
+            value.below(&["herd"]).key_fault(
+                "a herd in a run with a warm-up",
+                "its clients come once, and part of what they send would not be measured",
+                "remove `warmup` from the run",
+            );
+        }
     }
 
     /// Too many requests to simulate, or none.

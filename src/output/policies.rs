@@ -8,7 +8,7 @@ use super::summary::ModelSummary;
 use crate::document::EdgeId;
 use crate::experiment::Plan;
 use crate::measure::Estimate;
-use crate::model::Model;
+use crate::model::{Model, Tier};
 use crate::verdict::{Class, Goal, Standing, choices, ranked};
 
 /// What many seeds say of many policies.
@@ -28,8 +28,10 @@ pub struct PoliciesSummary {
     pub root_seed: u64,
     /// Seeds that were asked for.
     pub seeds: u64,
-    /// True when runs were stopped before their end, and are left out.
+    /// True when runs were stopped before their end, and are left out; then nothing is chosen.
     pub interrupted: bool,
+    /// Whether the model has a herd, whose time is that until 99 % are through.
+    pub herd: bool,
     /// `fastest`, `peak` or `sends`: what the policies are sorted by.
     pub goal: String,
     /// The policies, the best first.
@@ -98,13 +100,17 @@ impl PoliciesSummary {
             .iter()
             .any(|&edge| model.tier(model.edge(edge).callee).refusal.retry_after.is_some());
         let policy = |index: usize| PolicySummary::of(&standings[index], &present);
-        let choice = |choice: crate::verdict::Choice| ChoiceSummary {
-            situation: choice.situation.name().to_owned(),
-            title: choice.situation.title().to_owned(),
-            policy: choice.policy.ok().map(|index| standings[index].name.clone()),
-            why_none: choice.policy.err().map(str::to_owned),
-        };
         let seeds = u64::from(plan.seeds);
+        let interrupted = standings.iter().any(|s| (s.trials.len() as u64) < seeds);
+        let choice = |choice: crate::verdict::Choice| {
+            let policy = if interrupted { Err("not all seeds were run") } else { choice.policy };
+            ChoiceSummary {
+                situation: choice.situation.name().to_owned(),
+                title: choice.situation.title().to_owned(),
+                policy: policy.ok().map(|index| standings[index].name.clone()),
+                why_none: policy.err().map(str::to_owned),
+            }
+        };
         PoliciesSummary {
             schema_version: SCHEMA_VERSION,
             model: ModelSummary::of(model),
@@ -113,7 +119,8 @@ impl PoliciesSummary {
             peak_window_s: model.run.window.seconds(),
             root_seed: plan.root(model),
             seeds,
-            interrupted: standings.iter().any(|s| (s.trials.len() as u64) < seeds),
+            interrupted,
+            herd: model.tiers.iter().any(Tier::is_herd),
             goal: goal.name().to_owned(),
             policies: ranked(standings, goal).into_iter().map(policy).collect(),
             choices: choices(standings, &present, speaks).into_iter().map(choice).collect(),

@@ -186,6 +186,11 @@ impl Simulation<'_> {
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;
         run.meter.counts.ghosts += u64::from(call.alone);
+        if self.herded
+            && let Some(herd) = &mut self.tiers[run.rule.caller.index()].herd
+        {
+            herd.try_again(call.replica);
+        }
         if call.made == 1
             && let Some((budget, bucket)) = run.budget(call.replica)
         {
@@ -521,11 +526,6 @@ impl Simulation<'_> {
         let call = &self.calls[id];
         let key = call.key;
         let rule = self.edges[call.edge.index()].rule;
-        if self.herded
-            && let Some(herd) = &mut self.tiers[rule.caller.index()].herd
-        {
-            herd.count_attempts(call.made);
-        }
         let turned_away = outcome == Outcome::Refused(Reason::Admission);
         let parent = match call.parent {
             Parent::Attempt(parent) => parent,

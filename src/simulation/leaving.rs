@@ -88,10 +88,6 @@ impl Simulation<'_> {
         }
         let mut next = std::mem::take(&mut self.services[service].first_call);
         while let Some(call) = self.calls.get(next) {
-            let rule = self.edges[call.edge.index()].rule;
-            if let Some(herd) = &mut self.tiers[rule.caller.index()].herd {
-                herd.count_attempts(call.made);
-            }
             let (attempt, edge) = (call.attempt, call.edge);
             let sibling = self.errands[next.slot as usize].sibling;
             let meter = &mut self.edges[edge.index()].meter;

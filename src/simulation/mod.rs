@@ -368,12 +368,7 @@ impl<'m> Simulation<'m> {
             self.plan_arrival(index);
         }
         for client in 0..clients {
-            let think =
-                self.sources[index as usize].source.think(Time::ZERO, key.child(u64::from(client)));
-            if let Some(time) = think {
-                let client = first_client + client;
-                self.events.push(time, Event::Ask { source: index as u16, client });
-            }
+            self.think(index as u16, key.child(u64::from(client)), first_client + client);
         }
     }
 
@@ -434,13 +429,8 @@ impl<'m> Simulation<'m> {
         let direct =
             self.calls.iter().filter(|(_, c)| matches!(c.parent, Parent::User { .. })).count();
         self.record.totals.in_flight = (requests + direct) as u64;
-        for (_, call) in self.calls.iter() {
-            let caller = self.edges[call.edge.index()].rule.caller;
-            if let Some(herd) = &mut self.tiers[caller.index()].herd {
-                herd.count_attempts(call.made);
-            }
-        }
         self.record.herds = self.tiers.iter_mut().map(|tier| tier.herd.take()).collect();
+        self.record.herds.iter_mut().flatten().for_each(Herd::close);
         watch.attempts(&self.trace.rows);
         let totals = &self.record.totals;
         assert_eq!(

@@ -94,18 +94,17 @@ impl Simulation<'_> {
             self.attempts[id].left = true;
             self.leave_alone(id);
         }
-        self.think(source, key, client);
+        self.think(source, key.child(0), client);
         None
     }
 
     /// A client of a closed loop that is free thinks, and asks again.
-    fn think(&mut self, source: u16, key: Key, client: u32) {
-        let source_rule = &self.sources[usize::from(source)].source;
-        if source_rule.loop_clients() > 0
-            && let Some(time) = source_rule.think(self.now, key.child(0))
-        {
-            self.events.push(time, Event::Ask { source, client });
-        }
+    pub(super) fn think(&mut self, source: u16, key: Key, client: u32) {
+        let run = &self.sources[usize::from(source)];
+        let Some(time) = run.source.think(self.now, key) else { return };
+        let timer = self.tiers[run.tier.index()].rule.timer;
+        let time = timer.map_or(time, |timer| timer.at(time, client));
+        self.events.push(time, Event::Ask { source, client });
     }
 
     /// A user request with an attempt of its own has come to its end.
@@ -120,7 +119,7 @@ impl Simulation<'_> {
         }
         self.free(id);
         if awaited {
-            self.think(source, key, client);
+            self.think(source, key.child(0), client);
         }
     }
 

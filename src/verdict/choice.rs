@@ -1,17 +1,17 @@
 //! Which of several retry policies to take, by what there is to spare.
 //!
-//! A policy is *sound* when its users are served in every seed and at most [`LOST`] of them give
-//! up; no other is ever chosen. Means that lie within the interval of
+//! A policy is *sound* when every seed is stable under it, its users are served, and at most
+//! [`LOST`] of them give up; no other is ever chosen. Means that lie within the interval of
 //! the best are as good as the best: then the second measure decides.
 
-use super::Trial;
+use super::{Class, Trial};
 use crate::measure::Estimate;
 use crate::model::Policy;
 
 /// Share of users that a sound policy may lose.
 const LOST: f64 = 0.01;
 
-const NONE_SOUND: &str = "none of these serves 99% of the users in every seed";
+const NONE_SOUND: &str = "none of the policies serves 99% of the users in every seed";
 
 /// A policy and its trials.
 #[derive(Clone, Debug)]
@@ -129,7 +129,9 @@ impl Standing {
     }
 
     fn is_sound(&self) -> bool {
-        self.time_s().is_some() && self.lost_share().is_some_and(|lost| lost.mean <= LOST)
+        let well = self.trials.iter().all(|trial| trial.class == Class::Stable);
+        let served = self.time_s().is_some();
+        well && served && self.lost_share().is_some_and(|lost| lost.mean <= LOST)
     }
 
     /// The measure of a goal; never is the worst of all.
@@ -158,31 +160,38 @@ pub fn ranked(standings: &[Standing], goal: Goal) -> Vec<usize> {
 /// The choice for each situation, among sound policies. `present` is the policy that the model
 /// has; `speaks` whether its refusals carry a Retry-After.
 pub fn choices(standings: &[Standing], present: &Policy, speaks: bool) -> Vec<Choice> {
-    let best = |goals, fits: &dyn Fn(&Standing) -> bool, none| {
+    let best = |goals, fits: &dyn Fn(&Standing) -> bool, none: [&'static str; 2]| {
         let fitting = || (0..standings.len()).filter(|&index| fits(&standings[index]));
         let sound: Vec<usize> = fitting().filter(|&index| standings[index].is_sound()).collect();
         match fitting().next() {
-            None => Err(none),
-            Some(_) => best(standings, sound, goals).ok_or(NONE_SOUND),
+            None => Err(none[0]),
+            Some(_) => best(standings, sound, goals).ok_or(none[1]),
         }
     };
     let spare = [Goal::LowestPeak, Goal::FewestSends];
     let users = [Goal::Fastest, Goal::LowestPeak];
     let choose = |situation| match situation {
-        Situation::NoneToSpare => best(spare, &|_| true, NONE_SOUND),
-        Situation::UsersFirst => best(users, &|_| true, NONE_SOUND),
+        Situation::NoneToSpare => best(spare, &|_| true, [NONE_SOUND; 2]),
+        Situation::UsersFirst => best(users, &|_| true, [NONE_SOUND; 2]),
         Situation::ServerSpeaks if !speaks => {
             Err("no refusal of the model carries one; add refusal = { retry_after = \"30s\" }")
         }
         Situation::ServerSpeaks => best(
             users,
             &|standing| standing.policy.heeds_retry_after(),
-            "none of the policies heeds it",
+            [
+                "none of the policies heeds it",
+                "none of those that heed it serves 99% of the users in every seed",
+            ],
         ),
         Situation::OneConstant => best(
             users,
             &|standing| standing.policy.differences(present) == 1,
-            "none of the policies differs from the model's own in one number alone",
+            [
+                "none of the policies differs from the model's own in one number alone",
+                "none of those that differ from the model's own in one number alone serves 99% of \
+                 the users in every seed",
+            ],
         ),
     };
     let choice = |situation| Choice { situation, policy: choose(situation) };
@@ -208,7 +217,6 @@ mod tests {
     use super::*;
     use crate::kernel::Span;
     use crate::mechanism::retry::{Backoff, Heed, Jitter};
-    use crate::verdict::Class;
 
     fn policy(cap: u64, retry_after: Heed) -> Policy {
         let (base, cap) = (Span::from_secs(2), Span::from_secs(cap));

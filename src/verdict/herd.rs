@@ -1,14 +1,15 @@
 //! The verdict on a population whose clients come once each: it is well when the criterion's share
 //! of them is through.
 //!
-//! Stable: that share is through, or nobody tries any more. Metastable: clients still come, and in
-//! the last quarter of the time after the trigger not one got through, though without the trigger
-//! they would have. Undecided: they get through, but not fast enough to be done by the end.
+//! Stable: that share is through. Metastable: the others have given up, or in the last quarter of
+//! the time after the trigger not one of them got through, though without the trigger they would
+//! have. Undecided: they get through, but not fast enough to be done by the end; or not all have
+//! come by then.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phase::{Phase, phases};
+use super::phase::aftermath;
 use super::ruling::{Class, Doubt, Ruling};
 use super::sentence::{percent, seconds};
 use crate::document::TierId;
@@ -88,8 +89,7 @@ impl HerdFigures {
 /// What became of the herd of a tier, if it is one.
 pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<HerdFigures> {
     let herd = record.herds.get(tier.index())?.as_ref()?;
-    let phases = phases(model, record);
-    let after = Phase::main(&phases).map_or(0..0, |phase| phase.windows.clone());
+    let after = aftermath(model, record);
     let sends = |window: usize| -> u64 {
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
         own.map(|edge| record.edges[edge.index()][window].attempts).sum()
@@ -102,10 +102,7 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
         own.map(|edge| record.edges[edge.index()][window].backoff_area).sum()
     };
-    let length = |window: usize| {
-        let window = record.windows[window];
-        window.to.since(window.from).seconds()
-    };
+    // The last window may be shorter; what falls into it is no higher rate for that.
     let window_s = model.run.window.seconds();
     let most = |figures: &mut dyn Iterator<Item = f64>| figures.fold(0.0, f64::max);
     let share = |count: u64| count as f64 / herd.clients as f64;
@@ -120,14 +117,14 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         through_all_s: all,
         sent: after.clone().map(sends).sum(),
         ghosts: after.clone().map(ghosts).sum(),
-        peak_per_s: most(&mut after.clone().map(|w| sends(w) as f64 / length(w))),
+        peak_per_s: most(&mut after.clone().map(|w| sends(w) as f64 / window_s)),
         peak_window_s: window_s,
         attempts_mean: herd.attempts_mean(),
         attempts_p50: herd.attempts_quantile(SHARES[0]),
         attempts_p90: herd.attempts_quantile(SHARES[1]),
         attempts_p99: herd.attempts_quantile(SHARES[2]),
         attempts_max: herd.attempts_quantile(SHARES[3]),
-        backoff_max: most(&mut (0..record.windows.len()).map(|w| backoff(w) / length(w))),
+        backoff_max: most(&mut (0..record.windows.len()).map(|w| backoff(w) / window_s)),
         longest_wait_s: herd.longest.seconds(),
     })
 }
@@ -136,79 +133,86 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
 pub fn rule(model: &Model, record: &Record, client: TierId, twin: Option<&Herd>) -> Option<Ruling> {
     let herd = record.herds.get(client.index())?.as_ref()?;
     let ruling = |class| Ruling { class, recovery_time: None, doubt: None };
+    let undecided = |doubt| Ruling { doubt: Some(doubt), ..ruling(Class::Undecided) };
     let trigger_end = model.trigger_span().map_or(Time::ZERO, |(_, end)| end);
     if let Some(time) = herd.healthy_at() {
         let recovery_time = model.trigger_span().map(|(_, end)| end.until(time));
         return Some(Ruling { recovery_time, ..ruling(Class::Stable) });
     }
-    if herd.through + herd.lost == herd.clients {
-        return Some(ruling(Class::Stable));
-    }
-    if twin.is_some_and(|twin| twin.healthy_at().is_none()) {
-        return Some(ruling(Class::Overloaded));
-    }
     let end = record.windows.last().map_or(Time::ZERO, |window| window.to);
+    let begun: u64 = record.tiers[client.index()].iter().map(|row| row.demand).sum();
+    if begun < herd.clients || end <= trigger_end {
+        return Some(undecided(Doubt::TooShort));
+    }
+    let twin_is_well = twin.is_some_and(|twin| twin.healthy_at().is_some());
+    let ill = ruling(if twin_is_well { Class::Metastable } else { Class::Overloaded });
+    if herd.through + herd.lost == herd.clients {
+        return Some(ill);
+    }
     let quarter = Span::from_nanos(trigger_end.until(end).nanos() / 4);
     let last = record.windows_between(Time::ZERO + (end.since(Time::ZERO) - quarter), end);
     let through: u64 = record.tiers[client.index()][last].iter().map(|row| row.good).sum();
-    if through == 0 {
-        let lone = twin.is_none() && !model.triggers.is_empty();
-        let class =
-            if lone || model.triggers.is_empty() { Class::Overloaded } else { Class::Metastable };
-        return Some(ruling(class));
+    if through == 0 || !twin_is_well && twin.is_some() {
+        return Some(ill);
     }
     let wanted = model.criteria.healthy * herd.clients as f64 - herd.through as f64;
     let rest = Span::from_seconds((wanted / through as f64 * quarter.seconds()).ceil());
-    Some(Ruling { doubt: Some(Doubt::Draining(rest)), ..ruling(Class::Undecided) })
+    Some(undecided(Doubt::Draining(rest)))
 }
 
-/// The ruling in words.
+/// The ruling in words. Times are those of the table, since the start of the run.
 pub fn sentence(model: &Model, record: &Record, ruling: &Ruling, client: TierId) -> Option<String> {
     let figures = herd_figures(model, record, client)?;
-    let name = model.names.tier_name(client);
-    let HerdFigures { clients, through_share, lost_share, sent, peak_per_s, .. } = figures;
-    let who = format!("{clients} clients of {name}");
-    let (sent, peak) = (format!("{sent} sends"), format!("{peak_per_s:.0}/s"));
-    let trigger_s = model.trigger_span().map_or(0.0, |(_, end)| end.seconds());
-    let since = if model.triggers.is_empty() { "the start" } else { "the trigger" };
+    let who = format!("{} clients of {}", figures.clients, model.names.tier_name(client));
+    let through = percent(Some(figures.through_share));
+    let sent = sent(model, &figures);
     let lost = match figures.lost_share {
         0.0 => String::new(),
-        _ => format!(" {} gave up.", percent(Some(lost_share))),
+        share => format!(" {} gave up.", percent(Some(share))),
     };
     let stopped = if record.interrupted { "Interrupted before its end. " } else { "" };
-    let text = match (ruling.class, ruling.doubt, figures.through_90_s) {
-        (Class::Stable, _, Some(_)) => {
-            let within = |time: Option<f64>| {
-                time.map_or("not to the end".into(), |time| {
-                    seconds(Some((time - trigger_s).max(0.0)))
-                })
+    let class = ruling.class.title();
+    let text = match (ruling.class, ruling.doubt) {
+        (Class::Stable, _) => {
+            let by = |time: Option<f64>| match time {
+                Some(_) => format!("by {}", seconds(time)),
+                None => "not by the end".into(),
             };
             format!(
-                "Stable: of {who} half are through {} after {since}, 90% {}, 99% {}, all {}; \
-                 {sent} after it, at most {peak} at once.{lost}",
-                within(figures.through_50_s),
-                within(figures.through_90_s),
-                within(figures.through_99_s),
-                within(figures.through_all_s),
+                "{class}: of {who} half are through {}, 90% {}, 99% {}, all {}; {sent}.{lost}",
+                by(figures.through_50_s),
+                by(figures.through_90_s),
+                by(figures.through_99_s),
+                by(figures.through_all_s),
             )
         }
-        (Class::Stable, ..) => format!(
-            "Stable: nobody tries any more, but of {who} only {} got through.{lost}",
-            percent(Some(through_share))
-        ),
-        (Class::Undecided, Some(Doubt::Draining(rest)), _) => format!(
-            "Undecided: {} of {who} are through by the end; at the pace of the last quarter it \
-             takes {rest} more until {} are. {sent} after {since}, at most {peak} at once.{lost}",
-            percent(Some(through_share)),
+        (Class::Undecided, Some(Doubt::Draining(rest))) => format!(
+            "{class}: {through} of {who} are through by the end; at the pace of the last quarter \
+             it takes {rest} more until {} are; {sent}.{lost}",
             percent(Some(model.criteria.healthy)),
         ),
-        (class, ..) => format!(
-            "{}: {} of {who} are through, the others still try, and in the last quarter of the \
-             time after {since} not one got through. {sent} after it, at most {peak} at \
-             once.{lost}",
-            class.title(),
-            percent(Some(through_share)),
+        (Class::Undecided, _) => format!(
+            "{class}: {through} of {who} are through, and the run ends before all have come, or \
+             before the trigger has gone. Run longer.{lost}"
+        ),
+        _ if figures.through_share + figures.lost_share > 1.0 - 1e-9 => {
+            format!(
+                "{class}: only {through} of {who} got through, and nobody tries any more; {sent}.{lost}"
+            )
+        }
+        _ => format!(
+            "{class}: only {through} of {who} are through, the others still try, and in the last \
+             quarter of the time not one got through; {sent}.{lost}"
         ),
     };
     Some(format!("{stopped}{text}"))
+}
+
+/// "2007 sends after the trigger, which ends at 30 s, at most 14 in 100 ms".
+fn sent(model: &Model, figures: &HerdFigures) -> String {
+    let after = model.trigger_span().map_or(String::new(), |(_, end)| {
+        format!(" after the trigger, which ends at {}", seconds(Some(end.seconds())))
+    });
+    let most = figures.peak_per_s * figures.peak_window_s;
+    format!("{} sends{after}, at most {most:.0} in {}", figures.sent, model.run.window)
 }

@@ -47,6 +47,13 @@ pub fn phases(model: &Model, record: &Record) -> Vec<Phase> {
         .collect()
 }
 
+/// The windows in which anything happens after the triggers: those of the phase `after`, and the
+/// one in which the last trigger ends; all of them without a trigger.
+pub fn aftermath(model: &Model, record: &Record) -> Range<usize> {
+    let end = model.trigger_span().map_or(Time::ZERO, |(_, end)| end);
+    record.windows.partition_point(|window| window.to <= end)..record.windows.len()
+}
+
 impl Phase {
     /// Its length (s).
     pub fn seconds(&self) -> f64 {

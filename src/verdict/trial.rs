@@ -1,9 +1,9 @@
 //! What a run says of the retry policy that its clients follow.
 
 use super::herd::herd_figures;
-use super::phase::{Phase, phases};
+use super::phase::aftermath;
 use super::{Class, Verdict};
-use crate::document::EdgeId;
+use crate::document::{EdgeId, TierId};
 use crate::kernel::Span;
 use crate::measure::Record;
 use crate::model::Model;
@@ -24,7 +24,8 @@ pub struct Trial {
     pub sent: f64,
     /// Most attempts sent in one window after the trigger, as a rate.
     pub peak_per_s: f64,
-    /// Share of a herd that gave up; or of all requests after the trigger that failed.
+    /// Share of a herd that gave up, or of other users' requests after the trigger that failed,
+    /// whichever is more.
     pub lost_share: f64,
     /// Attempts that 99 % of a herd's clients do not pass.
     pub attempts_p99: Option<f64>,
@@ -35,17 +36,13 @@ pub struct Trial {
 impl Trial {
     /// A judged run, where the policy is that of `edges`.
     pub fn of(model: &Model, record: &Record, verdict: &Verdict, edges: &[EdgeId]) -> Self {
-        let phases = phases(model, record);
-        let after = Phase::main(&phases).map_or(0..0, |phase| phase.windows.clone());
+        let after = aftermath(model, record);
         let rows =
             |window: usize| edges.iter().map(move |edge| &record.edges[edge.index()][window]);
-        let seconds = |window: usize| {
-            let window = record.windows[window];
-            window.to.since(window.from).seconds()
-        };
+        let window_s = model.run.window.seconds();
         let sent = |window: usize| rows(window).map(|row| row.attempts).sum::<u64>() as f64;
         let most = |figure: &dyn Fn(usize) -> f64| {
-            after.clone().map(|window| figure(window) / seconds(window)).fold(0.0, f64::max)
+            after.clone().map(|window| figure(window) / window_s).fold(0.0, f64::max)
         };
         let herds: Vec<_> =
             model.tier_ids().filter_map(|tier| herd_figures(model, record, tier)).collect();
@@ -54,7 +51,10 @@ impl Trial {
             let times: Option<Vec<f64>> = herds.iter().map(figure).collect();
             times.and_then(|times| times.into_iter().reduce(f64::max))
         };
-        let recovered = || verdict.recovery_time.filter(|_| verdict.class == Class::Stable);
+        let recovered = || match verdict.class {
+            Class::Stable => Some(verdict.recovery_time.unwrap_or(Span::ZERO)),
+            _ => None,
+        };
         let is_herd = !herds.is_empty();
         Trial {
             seed: record.seed,
@@ -66,19 +66,21 @@ impl Trial {
             half_s: worst(|herd| herd.through_50_s).filter(|_| is_herd),
             sent: after.clone().map(sent).sum(),
             peak_per_s: most(&sent),
-            lost_share: match is_herd {
-                true => worst(|herd| Some(herd.lost_share)).unwrap_or(0.0),
-                false => failed_share(model, record, after.clone()),
-            },
+            lost_share: worst(|herd| Some(herd.lost_share)).unwrap_or(0.0).max(failed_share(
+                model,
+                record,
+                after.clone(),
+            )),
             attempts_p99: worst(|herd| herd.attempts_p99.map(|tries| tries as f64)),
             backoff_max: most(&|window| rows(window).map(|row| row.backoff_area).sum()),
         }
     }
 }
 
-/// Share of the user requests that ended in these windows that failed.
+/// Share of the user requests that ended in these windows that failed, herds left out.
 fn failed_share(model: &Model, record: &Record, windows: std::ops::Range<usize>) -> f64 {
-    let clients = model.tier_ids().filter(|&tier| model.tier(tier).is_client());
+    let herd = |tier: TierId| record.herds.get(tier.index()).is_some_and(Option::is_some);
+    let clients = model.tier_ids().filter(|&tier| model.tier(tier).is_client() && !herd(tier));
     let rows = clients.flat_map(|tier| &record.tiers[tier.index()][windows.clone()]);
     let (failed, ended) =
         rows.fold((0, 0), |(failed, ended), row| (failed + row.failed, ended + row.finished));

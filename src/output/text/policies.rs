@@ -6,7 +6,7 @@ use crate::output::policies::{ChoiceSummary, PoliciesSummary, PolicySummary};
 
 /// The page.
 pub fn render(summary: &PoliciesSummary, style: Style) -> String {
-    let herd = summary.policies.iter().any(|policy| policy.half_s.is_some());
+    let herd = summary.herd;
     let rows = summary.policies.iter().map(|policy| row(policy, herd)).collect();
     let header = [
         "policy",
@@ -19,6 +19,9 @@ pub fn render(summary: &PoliciesSummary, style: Style) -> String {
     ];
     let title = style.bold(&summary.model.title);
     let mut page = format!("{title}\n\n{}\n\n", table(header.into_iter(), rows, 1));
+    if summary.interrupted {
+        page.push_str(&style.wrapped("  Interrupted: means are over the seeds that were run.", 4));
+    }
     page.push_str(&format!("{}\n", style.bold("Which to take")));
     let choices = summary.choices.iter().map(|choice| chosen(choice, summary)).collect();
     let header = ["where …", "take", "99% served", "peak/s", "of capacity"];
@@ -92,10 +95,17 @@ fn drawn(summary: &PoliciesSummary) -> String {
         "sends" => "number sent",
         _ => "time",
     };
+    let plural = if *seeds == 1 { "" } else { "s" };
+    let time = match summary.herd {
+        true => "times are since the start of the run",
+        false => "recovery is counted from the end of the trigger",
+    };
+    let spread = if *seeds > 1 { "; ± is half the width of a 95% interval" } else { "" };
     format!(
-        "policies of {}, sorted by {by}; * the model's own. {seeds} seeds each, the same for all, \
-         hashed from seed {root_seed}; ± is half the width of a 95% interval. Times are since the \
-         start of the run, of a herd; sends and peaks (over {}) are of the time after the trigger",
+        "policies of {}, sorted by {by}, those under which users are lost or not all seeds are \
+         stable last: they are never taken. * is the model's own. {seeds} seed{plural} each, the \
+         same for all, hashed from seed {root_seed}{spread}; {time}; what is sent, and the peak \
+         (most in {}, as a rate), count after the trigger; lost are those who gave up",
         edges.join(" and "),
         seconds(*peak_window_s),
     )

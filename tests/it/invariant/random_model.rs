@@ -384,8 +384,8 @@ fn write_triggers(model: &mut RandomModel, triggers: &[Piece]) {
         let herd = model.system.contains("arrivals.herd");
         let kind = match *kind {
             1 if closed => 0,
-            // A herd has no rate to multiply.
-            0 | 1 if herd => 2,
+            // A herd has no demand to move.
+            0..=2 if herd => 3,
             kind => kind,
         };
         let at = 500 * u32::from(*when) + 500;
