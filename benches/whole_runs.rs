@@ -17,6 +17,7 @@ use metastable::simulation::Simulation;
 const MM1: &str = include_str!("models/mm1.toml");
 const STORM: &str = include_str!("models/storm.toml");
 const IN_FLIGHT: &str = include_str!("models/in_flight.toml");
+const HERD: &str = include_str!("models/herd_million.toml");
 const CHECKOUT: &str = include_str!("../models/checkout.toml");
 
 const SEED: u64 = 1;
@@ -104,5 +105,12 @@ fn in_flight(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, mm1, storm, checkout, in_flight);
+/// A population that comes back at once, most of it in back-off: what a client costs.
+fn herd(criterion: &mut Criterion) {
+    let settings =
+        ["tier.client.arrivals.herd.clients=100000", "tier.backend.admission.permits=30"];
+    measure(criterion, "herd/100000", &model(HERD, &settings.map(String::from)));
+}
+
+criterion_group!(benches, mm1, storm, checkout, in_flight, herd);
 criterion_main!(benches);

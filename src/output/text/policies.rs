@@ -23,11 +23,13 @@ pub fn render(summary: &PoliciesSummary, style: Style) -> String {
         page.push_str(&style.wrapped("  Interrupted: means are over the seeds that were run.", 4));
     }
     page.push_str(&format!("{}\n", style.bold("Which to take")));
-    let choices = summary.choices.iter().map(|choice| chosen(choice, summary)).collect();
-    let header = ["where …", "take", "99% served", "peak/s", "of capacity"];
-    let header =
-        if herd { header } else { ["where …", "take", "recovery", "peak/s", "of capacity"] };
-    page.push_str(&format!("{}\n", table(header.into_iter(), choices, 2)));
+    let taken = summary.choices.iter().filter(|choice| choice.policy.is_some());
+    let choices: Vec<Vec<String>> = taken.map(|choice| chosen(choice, summary)).collect();
+    let served = if herd { "99% served" } else { "recovery" };
+    let header = ["where …", "take", served, "peak/s", "of capacity"];
+    if !choices.is_empty() {
+        page.push_str(&format!("{}\n", table(header.into_iter(), choices, 2)));
+    }
     for none in
         summary.choices.iter().filter_map(|choice| choice.why_none.as_ref().zip(Some(choice)))
     {
