@@ -80,7 +80,7 @@
 //!
 //! This page; one file under `models/`; `simulation/event.rs` (what can happen);
 //! `simulation/mod.rs` (the loop); `simulation/calling.rs` and `simulation/serving.rs` (an attempt
-//! from the caller's and the callee's side); one mechanism, for example `mechanism/retry.rs`;
+//! from the caller's and the callee's side); one mechanism, for example `mechanism/queue.rs`;
 //! `verdict/mod.rs`.
 
 #![warn(missing_docs)]

@@ -160,7 +160,7 @@ figures! {
         gave_up_per_s = |row, frame| rate(row.gave_up, frame),
         /// Retries that the budget forbade.
         denied_per_s = |row, frame| rate(row.denied, frame),
-        /// Attempts that callers turned away themselves, by throttling.
+        /// Attempts that callers turned away themselves, by throttling or an open breaker.
         throttled_per_s = |row, frame| rate(row.throttled, frame),
         /// Attempts for each call that was not answered by the cache.
         attempts_per_call = |row, _| Some(row.attempts as f64 / row.sent_calls() as f64),

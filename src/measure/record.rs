@@ -106,7 +106,7 @@ pub struct EdgeRow {
     pub gave_up: u64,
     /// Retries that the budget forbade.
     pub denied: u64,
-    /// Attempts that callers turned away themselves, by throttling.
+    /// Attempts that callers turned away themselves, by throttling or an open breaker.
     pub throttled: u64,
     /// Cache hits: calls that needed no attempt.
     pub hits: u64,

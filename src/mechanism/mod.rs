@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod arrival;
 pub mod balance;
+pub mod breaker;
 pub mod budget;
 pub mod cache;
 pub mod concurrency;

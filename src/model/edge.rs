@@ -36,7 +36,7 @@ pub fn read(
         );
         return None;
     }
-    let Policy { retry, budget, throttle } = policy?;
+    let Policy { retry, budget, throttle, breaker } = policy?;
     Some(Edge {
         caller,
         callee,
@@ -44,6 +44,7 @@ pub fn read(
         retry,
         budget,
         throttle,
+        breaker,
         pool: pool?,
         network: network?,
         cache: cache?,
@@ -61,6 +62,7 @@ pub fn plain(caller: TierId, callee: TierId) -> Edge {
         retry: Retry::default(),
         budget: None,
         throttle: None,
+        breaker: None,
         pool: None,
         network: Network::default(),
         cache: None,

@@ -26,6 +26,7 @@ use crate::kernel::{Key, Span, Time};
 use crate::mechanism::admission::Admission;
 use crate::mechanism::arrival::Arrivals;
 use crate::mechanism::balance::Balance;
+use crate::mechanism::breaker::Breaker;
 use crate::mechanism::budget::Budget;
 use crate::mechanism::cache::Cache;
 use crate::mechanism::idempotency::Write;
@@ -139,6 +140,8 @@ pub struct Edge {
     pub budget: Option<Budget>,
     /// Attempts that the caller turns away itself.
     pub throttle: Option<Throttle>,
+    /// When it calls no more for a while.
+    pub breaker: Option<Breaker>,
     /// Connections.
     pub pool: Option<Pool>,
     /// The way there.
@@ -211,6 +214,7 @@ impl Model {
             let edge = &mut model.edges[edge.index()];
             edge.retry = policy.retry.clone();
             (edge.budget, edge.throttle) = (policy.budget, policy.throttle);
+            edge.breaker = policy.breaker;
         }
         model
     }
@@ -243,8 +247,8 @@ impl Model {
 
     /// The retry policy of an edge.
     pub fn policy(&self, edge: EdgeId) -> Policy {
-        let Edge { retry, budget, throttle, .. } = self.edge(edge);
-        Policy { retry: retry.clone(), budget: *budget, throttle: *throttle }
+        let Edge { retry, budget, throttle, breaker, .. } = self.edge(edge);
+        Policy { retry: retry.clone(), budget: *budget, throttle: *throttle, breaker: *breaker }
     }
 
     /// The path of an edge's table in the file.

@@ -7,6 +7,7 @@ use super::optional;
 use super::preset::{self, PRESETS};
 use crate::document::{Section, Value, nearest};
 use crate::kernel::Span;
+use crate::mechanism::breaker::Breaker;
 use crate::mechanism::budget::Budget;
 use crate::mechanism::retry::{Backoff, Heed, Retry, RetryOn};
 use crate::mechanism::throttle::Throttle;
@@ -20,6 +21,8 @@ pub struct Policy {
     pub budget: Option<Budget>,
     /// Attempts that the caller turns away itself.
     pub throttle: Option<Throttle>,
+    /// When it calls no more for a while.
+    pub breaker: Option<Breaker>,
 }
 
 /// The policies of a model, by name. One with a fault is `None`, so that its name is still known.
@@ -102,7 +105,13 @@ impl Policy {
         let offset = optional(section, "offset", Value::duration);
         let budget = optional(section, "budget", read_budget);
         let throttle = optional(section, "throttle", Throttle::read);
-        let Policy { retry: base, budget: base_budget, throttle: base_throttle } = base?;
+        let breaker = optional(section, "breaker", Breaker::read);
+        let Policy {
+            retry: base,
+            budget: base_budget,
+            throttle: base_throttle,
+            breaker: base_breaker,
+        } = base?;
         let attempts = attempts?.map_or(base.attempts, |attempts| attempts as u32);
         Some(Policy {
             retry: Retry {
@@ -114,6 +123,7 @@ impl Policy {
             },
             budget: budget?.unwrap_or(base_budget),
             throttle: throttle?.or(base_throttle),
+            breaker: breaker?.or(base_breaker),
         })
     }
 
@@ -134,6 +144,7 @@ impl Policy {
             + CODE * u32::from(own.offset != theirs.offset)
             + CODE * u32::from(self.budget != other.budget)
             + CODE * u32::from(self.throttle != other.throttle)
+            + CODE * u32::from(self.breaker != other.breaker)
     }
 
     /// In a few words, as the list of assumptions says it.
@@ -154,6 +165,9 @@ impl Policy {
         }
         if let Some(Throttle { k, window }) = self.throttle {
             parts.push(format!("callers throttle above {k}x what was accepted in {window}"));
+        }
+        if let Some(Breaker { failures, open }) = self.breaker {
+            parts.push(format!("breaker opens for {open} after {failures} failures in a row"));
         }
         parts
     }

@@ -10,7 +10,6 @@ use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock};
 use crate::mechanism::retry::{RetryState, Setback};
-use crate::mechanism::throttle::Throttle;
 
 /// What a call takes from whoever makes it.
 pub struct Party {
@@ -135,25 +134,11 @@ impl Simulation<'_> {
         hit
     }
 
-    /// Whether the caller throttles, and turns the next attempt of a call away by itself.
-    #[cold]
-    #[inline(never)]
-    fn throttles(&mut self, id: Id, throttle: &Throttle) -> bool {
-        let call = &self.calls[id];
-        let edge = &mut self.edges[call.edge.index()];
-        let u = call.key.child(u64::from(call.made)).unit(Purpose::Throttle);
-        let sends = throttle.asks(&mut edge.histories[call.replica as usize], self.now, u);
-        edge.meter.counts.throttled += u64::from(!sends);
-        !sends
-    }
-
-    /// The call makes its next attempt, unless its caller throttles: then it fails.
+    /// The call makes its next attempt, unless its caller turns it away: then it fails.
     #[inline(never)]
     fn send(&mut self, id: Id) -> Next {
         let edge = self.calls[id].edge;
-        if let Some(throttle) = &self.edges[edge.index()].rule.throttle
-            && self.throttles(id, throttle)
-        {
+        if self.edges[edge.index()].is_guarded() && self.turns_away(id) {
             return self.give_up(id, Outcome::Failed);
         }
         let call = &mut self.calls[id];
@@ -412,11 +397,11 @@ impl Simulation<'_> {
         let call = &mut self.calls[id];
         call.attempt = Id::NONE;
         let edge = &mut self.edges[call.edge.index()];
-        if let Some(throttle) = &edge.rule.throttle
-            && matches!(outcome, Outcome::Ok | Outcome::Failed)
-        {
-            throttle.accepted(&mut edge.histories[call.replica as usize], self.now);
+        if edge.is_guarded() {
+            self.remember(id, outcome);
         }
+        let call = &mut self.calls[id];
+        let edge = &mut self.edges[call.edge.index()];
         let counts = &mut edge.meter.counts;
         match outcome {
             Outcome::Ok => {

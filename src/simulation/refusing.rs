@@ -1,9 +1,9 @@
-//! Turning attempts away, and the work that this is.
+//! Turning attempts away: the callee, and the work that this is; and the caller by itself.
 
 use super::event::Event;
 use super::world::StationId;
 use super::{Next, Simulation};
-use crate::kernel::{Id, Span};
+use crate::kernel::{Id, Purpose, Span};
 use crate::mechanism::outcome::{Outcome, Reason};
 
 impl Simulation<'_> {
@@ -59,5 +59,42 @@ impl Simulation<'_> {
         tier.meter.busy.down(self.left);
         self.freed.push(id);
         None
+    }
+
+    /// Whether the caller turns the next attempt of a call away by itself: its breaker is open, or
+    /// it throttles.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn turns_away(&mut self, id: Id) -> bool {
+        let call = &self.calls[id];
+        let edge = &mut self.edges[call.edge.index()];
+        let (rule, replica) = (edge.rule, call.replica as usize);
+        let open = rule
+            .breaker
+            .is_some_and(|breaker| !breaker.lets(&mut edge.circuits[replica], self.now));
+        let throttled = !open
+            && rule.throttle.is_some_and(|throttle| {
+                let u = call.key.child(u64::from(call.made)).unit(Purpose::Throttle);
+                !throttle.asks(&mut edge.histories[replica], self.now, u)
+            });
+        edge.meter.counts.throttled += u64::from(open || throttled);
+        open || throttled
+    }
+
+    /// What a caller that turns attempts away remembers of one that has ended.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn remember(&mut self, id: Id, outcome: Outcome) {
+        let call = &self.calls[id];
+        let edge = &mut self.edges[call.edge.index()];
+        let (rule, replica) = (edge.rule, call.replica as usize);
+        if let Some(breaker) = &rule.breaker {
+            breaker.note(&mut edge.circuits[replica], outcome == Outcome::Ok, self.now);
+        }
+        if let Some(throttle) = &rule.throttle
+            && matches!(outcome, Outcome::Ok | Outcome::Failed)
+        {
+            throttle.accepted(&mut edge.histories[replica], self.now);
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::kernel::{Id, Key, Lane, Span, Time};
 use crate::measure::{EdgeMeter, Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::arrival::{Source, SourceState, Upcoming};
+use crate::mechanism::breaker::Circuit;
 use crate::mechanism::budget::{Budget, Claim, Scope, Tokens};
 use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
@@ -422,6 +423,8 @@ pub struct EdgeRun<'m> {
     pub buckets: Vec<Tokens>,
     /// What throttling callers remember, by replica.
     pub histories: Vec<History>,
+    /// Breakers, by replica of the caller.
+    pub circuits: Vec<Circuit>,
     /// Cached answers.
     pub cache: Option<Entries>,
 }
@@ -438,6 +441,7 @@ impl<'m> EdgeRun<'m> {
             pools: Vec::new(),
             buckets: Vec::new(),
             histories: Vec::new(),
+            circuits: Vec::new(),
             cache: rule.cache.as_ref().map(Cache::start),
         };
         edge.grow(caller.replicas as usize);
@@ -448,6 +452,9 @@ impl<'m> EdgeRun<'m> {
     pub fn grow(&mut self, replicas: usize) {
         if self.rule.pool.is_some() {
             self.pools.resize_with(replicas, Connections::new);
+        }
+        if self.rule.breaker.is_some() {
+            self.circuits.resize(replicas, Circuit::default());
         }
         if self.rule.throttle.is_some() {
             self.histories.resize(replicas, History::default());
@@ -464,6 +471,12 @@ impl<'m> EdgeRun<'m> {
         let rule = self.rule.budget.as_ref()?;
         let bucket = if rule.scope == Scope::Fleet { 0 } else { replica as usize };
         Some((rule, &mut self.buckets[bucket]))
+    }
+
+    /// Whether a replica of the caller turns its own attempts away, now and then.
+    #[inline]
+    pub fn is_guarded(&self) -> bool {
+        self.rule.throttle.is_some() || self.rule.breaker.is_some()
     }
 
     /// The cache, with its rule.

@@ -197,7 +197,8 @@ pub fn sentence(model: &Model, record: &Record, ruling: &Ruling, client: TierId)
         ),
         _ if figures.through_share + figures.lost_share > 1.0 - 1e-9 => {
             format!(
-                "{class}: only {through} of {who} got through, and nobody tries any more; {sent}.{lost}"
+                "{class}: only {through} of {who} got through, and nobody tries any more; \
+                 {sent}.{lost}"
             )
         }
         _ => format!(

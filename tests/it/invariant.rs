@@ -2,6 +2,7 @@
 //! single cases in which one of these properties once failed.
 
 mod case;
+mod herd_case;
 mod many;
 mod property;
 mod random_model;

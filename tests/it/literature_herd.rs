@@ -199,7 +199,7 @@ fn outage(clients: u32, down: &str, call: &str) -> Model {
 
 fn once(model: &Model) -> HerdFigures {
     let twins = metastable::experiment::run_twins(model, 1, 0.0, &(), |_| {});
-    let client = model.names.find_tier("client").unwrap();
+    let client = model.tier_ids().find(|&tier| model.tier(tier).is_client()).unwrap();
     metastable::verdict::herd_figures(model, &twins.record, client).unwrap()
 }
 
@@ -425,4 +425,31 @@ fn a_retry_after_that_the_server_spreads_makes_room_for_answers() {
     let within = |w: &str| refusing("100us", &format!("{{ from = \"0s\", to = \"{w}\" }}"));
     assert!(within("2s").through_share < 0.05);
     assert_eq!(within("4s").through_share, 1.0);
+}
+
+#[test]
+fn the_shipped_models_of_herds_meet_their_own_expectations() {
+    for name in ["herd", "herd_deployment", "aws_occ", "retry_budget_clients"] {
+        let model = shipped(name, &[]);
+        assert!(!model.expect.is_empty() && !model.source.is_empty(), "{name}");
+        let twins = metastable::experiment::run_twins(&model, model.run.seed, 0.0, &(), |_| {});
+        let summary = metastable::output::Summary::of(&model, &twins);
+        let missed: Vec<_> = summary.expectations.iter().filter(|held| !held.met).collect();
+        assert!(missed.is_empty(), "{name}: {missed:#?}");
+    }
+}
+
+/// 0 + 0, 2 + 2 and 1 + 2 + 4 + 8 s do not cover 30 s; 31 s do, with and without jitter.
+#[test]
+fn what_does_not_outlast_a_deployment_loses_everybody() {
+    let lost = |policy: &str| {
+        once(&shipped("herd_deployment", &[&format!("tier.caller.call.service.retry={policy}")]))
+            .lost_share
+    };
+    for policy in ["immediately", "every_2s", "five_attempts"] {
+        assert_eq!(lost(policy), 1.0, "{policy}");
+    }
+    // Of a thousand that come back at once, 50 are served, 500 wait, and the others are refused.
+    assert_eq!(lost("six_attempts"), 0.45);
+    assert_eq!((lost("six_with_jitter"), lost("patient")), (0.0, 0.0));
 }

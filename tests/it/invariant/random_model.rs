@@ -67,7 +67,8 @@ impl RandomModel {
 
     /// The same where no caller turns its own attempts away.
     pub fn without_throttles(&self) -> RandomModel {
-        let lines = self.system.lines().filter(|line| !line.starts_with("throttle"));
+        let guards = |line: &&str| line.starts_with("throttle") || line.starts_with("breaker");
+        let lines = self.system.lines().filter(|line| !guards(line));
         RandomModel { system: lines.collect::<Vec<_>>().join("\n") + "\n", ..self.clone() }
     }
 }
@@ -182,7 +183,10 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
             "network = { delay.exponential = \"5ms\" }",
             "network = { reply_loss = \"3%\" }",
         ]),
-        maybe(&["throttle = { k = 1.5, window = \"2s\" }"]),
+        maybe(&[
+            "throttle = { k = 1.5, window = \"2s\" }",
+            "breaker = { failures = 2, open = \"200ms\" }",
+        ]),
         maybe(&["optional = true", "optional = true\nfallback.exponential = \"5ms\""]),
     ];
     (timeout, retry, cache, rest.to_vec())
