@@ -44,6 +44,10 @@ pub struct Herd {
     pub attempts: Vec<u64>,
     /// By client, its attempts so far.
     tries: Vec<u32>,
+    /// Calls in back-off now.
+    waiting: u64,
+    /// Most calls that were in back-off at once.
+    pub most_waiting: u64,
     /// The longest that a client waited for its answer, or for giving up.
     pub longest: Span,
 }
@@ -67,6 +71,8 @@ impl Herd {
             next,
             attempts: Vec::new(),
             tries: vec![0; clients as usize],
+            waiting: 0,
+            most_waiting: 0,
             longest: Span::ZERO,
         }
     }
@@ -95,6 +101,17 @@ impl Herd {
     #[inline]
     pub fn try_again(&mut self, client: u32) {
         self.tries[client as usize] += 1;
+    }
+
+    /// A call goes into back-off.
+    pub fn begin_to_wait(&mut self) {
+        self.waiting += 1;
+        self.most_waiting = self.most_waiting.max(self.waiting);
+    }
+
+    /// A call has left its back-off, or is given up in it.
+    pub fn cease_to_wait(&mut self) {
+        self.waiting -= 1;
     }
 
     /// Counts clients by their attempts: the run is over. Those that have not begun do not count.

@@ -66,7 +66,8 @@ pub struct PolicySummary {
     pub sent: Option<Estimate>,
     /// Attempts that 99 % of a herd's clients do not pass.
     pub attempts_p99: Option<Estimate>,
-    /// Most callers in back-off after the trigger.
+    /// Most calls of a herd that were in back-off at once; or of others, on average over a window
+    /// after the trigger.
     pub backoff_max: Option<Estimate>,
     /// Share of a herd that gave up; or of all requests after the trigger that failed.
     pub lost_share: Option<Estimate>,

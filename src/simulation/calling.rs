@@ -464,6 +464,11 @@ impl Simulation<'_> {
         let client = call.replica;
         let edge = &mut self.edges[call.edge.index()];
         edge.meter.backoff.up(self.left);
+        if self.herded
+            && let Some(herd) = &mut self.tiers[edge.rule.caller.index()].herd
+        {
+            herd.begin_to_wait();
+        }
         if let Some(timer) = edge.timer {
             self.events.push(timer.after(self.now, wait, client), Event::RetryDue(id));
         } else if wait == Span::ZERO {
@@ -479,6 +484,11 @@ impl Simulation<'_> {
         let call = self.calls.get_mut(id)?;
         let edge = &mut self.edges[call.edge.index()];
         edge.meter.backoff.down(self.left);
+        if self.herded
+            && let Some(herd) = &mut self.tiers[edge.rule.caller.index()].herd
+        {
+            herd.cease_to_wait();
+        }
         if !self.conditions.retries {
             return self.give_up(id, Outcome::Failed);
         }

@@ -3,7 +3,7 @@
 
 use super::Simulation;
 use super::serving::note_work;
-use super::world::{Attempt, NO_SERVICE, State};
+use super::world::{Attempt, EdgeRun, NO_SERVICE, State};
 use crate::document::TierId;
 use crate::kernel::{Id, Slab, Time};
 use crate::mechanism::outcome::Reason;
@@ -90,9 +90,12 @@ impl Simulation<'_> {
         while let Some(call) = self.calls.get(next) {
             let (attempt, edge) = (call.attempt, call.edge);
             let sibling = self.errands[next.slot as usize].sibling;
-            let meter = &mut self.edges[edge.index()].meter;
+            let EdgeRun { rule, meter, .. } = &mut self.edges[edge.index()];
             if call.backing_off {
                 meter.backoff.down(self.left);
+                if let Some(herd) = &mut self.tiers[rule.caller.index()].herd {
+                    herd.cease_to_wait();
+                }
             }
             if let Some(under_way) = self.attempts.get(attempt) {
                 let connected = under_way.state != State::PoolWaiting;

@@ -87,6 +87,7 @@ impl Simulation<'_> {
         let (tier, began) = (request.tier, request.arrived);
         let (key, client) = (request.key, request.replica);
         self.note_end(tier, began, Outcome::TimedOut, false);
+        self.tiers[tier.index()].meter.counts.timed_out += 1;
         if self.tiers[tier.index()].rule.leave.is_some_and(|leave| leave.cancels) {
             self.abandon_calls(id);
             self.free(id);

@@ -54,8 +54,8 @@ pub struct HerdFigures {
     pub attempts_p99: Option<u64>,
     /// Most attempts of a client.
     pub attempts_max: Option<u64>,
-    /// Most clients in back-off, on average over a window.
-    pub backoff_max: f64,
+    /// Most calls that were in back-off at once.
+    pub backoff_max: u64,
     /// The longest that a user waited, for an answer or until it gave up.
     pub longest_wait_s: f64,
 }
@@ -79,7 +79,7 @@ impl HerdFigures {
             "attempts_p90" => count(self.attempts_p90),
             "attempts_p99" => count(self.attempts_p99),
             "attempts_max" => count(self.attempts_max),
-            "backoff_max" => Some(self.backoff_max),
+            "backoff_max" => Some(self.backoff_max as f64),
             "longest_wait_s" => Some(self.longest_wait_s),
             _ => None,
         }
@@ -97,10 +97,6 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
     let ghosts = |window: usize| -> u64 {
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
         own.map(|edge| record.edges[edge.index()][window].ghosts).sum()
-    };
-    let backoff = |window: usize| -> f64 {
-        let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
-        own.map(|edge| record.edges[edge.index()][window].backoff_area).sum()
     };
     // The last window may be shorter; what falls into it is no higher rate for that.
     let window_s = model.run.window.seconds();
@@ -124,7 +120,7 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         attempts_p90: herd.attempts_quantile(SHARES[1]),
         attempts_p99: herd.attempts_quantile(SHARES[2]),
         attempts_max: herd.attempts_quantile(SHARES[3]),
-        backoff_max: most(&mut (0..record.windows.len()).map(|w| backoff(w) / window_s)),
+        backoff_max: herd.most_waiting,
         longest_wait_s: herd.longest.seconds(),
     })
 }

@@ -29,7 +29,8 @@ pub struct Trial {
     pub lost_share: f64,
     /// Attempts that 99 % of a herd's clients do not pass.
     pub attempts_p99: Option<f64>,
-    /// Most callers in back-off, on average over a window after the trigger.
+    /// Most calls of a herd that were in back-off at once; or of others, on average over a window
+    /// after the trigger.
     pub backoff_max: f64,
 }
 
@@ -72,7 +73,8 @@ impl Trial {
                 after.clone(),
             )),
             attempts_p99: worst(|herd| herd.attempts_p99.map(|tries| tries as f64)),
-            backoff_max: most(&|window| rows(window).map(|row| row.backoff_area).sum()),
+            backoff_max: worst(|herd| Some(herd.backoff_max as f64))
+                .unwrap_or_else(|| most(&|window| rows(window).map(|row| row.backoff_area).sum())),
         }
     }
 }

@@ -215,7 +215,7 @@ fn three_attempts_two_seconds_apart_do_not_outlast_a_deployment() {
 fn four_retries_show_the_final_error_after_fifteen_seconds() {
     let call = "attempts = 5\nbackoff.exponential = { base = \"1s\" }";
     let herd = once(&outage(500, "30s", call));
-    assert_eq!((herd.longest_wait_s, herd.backoff_max), (15.0, 500.0));
+    assert_eq!((herd.longest_wait_s, herd.backoff_max), (15.0, 500));
 }
 
 /// d x (1 + 0.2 x u) with d of 1, 2, 4 and 8 s: 15 to 18 s.
