@@ -18,6 +18,7 @@ pub mod leave;
 pub mod network;
 pub mod optimistic;
 pub mod outcome;
+pub mod pace;
 pub mod playbook;
 pub mod pool;
 pub mod queue;

@@ -36,7 +36,7 @@ pub fn read(
         );
         return None;
     }
-    let Policy { retry, budget, throttle, breaker } = policy?;
+    let Policy { retry, budget, throttle, breaker, pace } = policy?;
     Some(Edge {
         caller,
         callee,
@@ -45,6 +45,7 @@ pub fn read(
         budget,
         throttle,
         breaker,
+        pace,
         pool: pool?,
         network: network?,
         cache: cache?,
@@ -63,6 +64,7 @@ pub fn plain(caller: TierId, callee: TierId) -> Edge {
         budget: None,
         throttle: None,
         breaker: None,
+        pace: None,
         pool: None,
         network: Network::default(),
         cache: None,

@@ -33,6 +33,7 @@ use crate::mechanism::idempotency::Write;
 use crate::mechanism::leave;
 use crate::mechanism::network::Network;
 use crate::mechanism::outcome::{Outcome, Status};
+use crate::mechanism::pace::Pace;
 use crate::mechanism::playbook::Step;
 use crate::mechanism::pool::Pool;
 use crate::mechanism::queue::Queue;
@@ -142,6 +143,8 @@ pub struct Edge {
     pub throttle: Option<Throttle>,
     /// When it calls no more for a while.
     pub breaker: Option<Breaker>,
+    /// Whether it slows down where it is throttled.
+    pub pace: Option<Pace>,
     /// Connections.
     pub pool: Option<Pool>,
     /// The way there.
@@ -214,7 +217,7 @@ impl Model {
             let edge = &mut model.edges[edge.index()];
             edge.retry = policy.retry.clone();
             (edge.budget, edge.throttle) = (policy.budget, policy.throttle);
-            edge.breaker = policy.breaker;
+            (edge.breaker, edge.pace) = (policy.breaker, policy.pace);
         }
         model
     }
@@ -247,8 +250,14 @@ impl Model {
 
     /// The retry policy of an edge.
     pub fn policy(&self, edge: EdgeId) -> Policy {
-        let Edge { retry, budget, throttle, breaker, .. } = self.edge(edge);
-        Policy { retry: retry.clone(), budget: *budget, throttle: *throttle, breaker: *breaker }
+        let Edge { retry, budget, throttle, breaker, pace, .. } = self.edge(edge);
+        Policy {
+            retry: retry.clone(),
+            budget: *budget,
+            throttle: *throttle,
+            breaker: *breaker,
+            pace: *pace,
+        }
     }
 
     /// The path of an edge's table in the file.

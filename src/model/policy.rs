@@ -9,6 +9,7 @@ use crate::document::{Section, Value, nearest};
 use crate::kernel::Span;
 use crate::mechanism::breaker::Breaker;
 use crate::mechanism::budget::Budget;
+use crate::mechanism::pace::Pace;
 use crate::mechanism::retry::{Backoff, Heed, Retry, RetryOn};
 use crate::mechanism::throttle::Throttle;
 
@@ -23,6 +24,8 @@ pub struct Policy {
     pub throttle: Option<Throttle>,
     /// When it calls no more for a while.
     pub breaker: Option<Breaker>,
+    /// Whether it slows down where it is throttled.
+    pub pace: Option<Pace>,
 }
 
 /// The policies of a model, by name. One with a fault is `None`, so that its name is still known.
@@ -106,11 +109,13 @@ impl Policy {
         let budget = optional(section, "budget", read_budget);
         let throttle = optional(section, "throttle", Throttle::read);
         let breaker = optional(section, "breaker", Breaker::read);
+        let pace = optional(section, "pace", Pace::read);
         let Policy {
             retry: base,
             budget: base_budget,
             throttle: base_throttle,
             breaker: base_breaker,
+            pace: base_pace,
         } = base?;
         let attempts = attempts?.map_or(base.attempts, |attempts| attempts as u32);
         Some(Policy {
@@ -124,6 +129,7 @@ impl Policy {
             budget: budget?.unwrap_or(base_budget),
             throttle: throttle?.or(base_throttle),
             breaker: breaker?.or(base_breaker),
+            pace: pace?.or(base_pace),
         })
     }
 
@@ -145,6 +151,7 @@ impl Policy {
             + CODE * u32::from(self.budget != other.budget)
             + CODE * u32::from(self.throttle != other.throttle)
             + CODE * u32::from(self.breaker != other.breaker)
+            + CODE * u32::from(self.pace != other.pace)
     }
 
     /// In a few words, as the list of assumptions says it.
@@ -168,6 +175,9 @@ impl Policy {
         }
         if let Some(Breaker { failures, open }) = self.breaker {
             parts.push(format!("breaker opens for {open} after {failures} failures in a row"));
+        }
+        if self.pace.is_some() {
+            parts.push("callers slow down where they are throttled".into());
         }
         parts
     }

@@ -8,6 +8,7 @@
 use super::policy::Policy;
 use crate::kernel::Span;
 use crate::mechanism::budget::{Budget, Debit, Rule, Scope};
+use crate::mechanism::pace::Pace;
 use crate::mechanism::retry::{Backoff, Heed, Jitter, Retry, RetryOn};
 
 /// A policy with a name and a source.
@@ -28,7 +29,7 @@ impl Preset {
 }
 
 /// The plain ones, which people write themselves, then those of libraries by name.
-pub const PRESETS: [Preset; 16] = [
+pub const PRESETS: [Preset; 17] = [
     Preset { name: "none", source: "one attempt", policy: Policy::default },
     Preset { name: "immediate", source: "three attempts at once", policy: immediate },
     Preset { name: "fixed", source: "three attempts, 2 s apart", policy: fixed },
@@ -49,6 +50,12 @@ pub const PRESETS: [Preset; 16] = [
         source: "AWS SDKs, standard mode of 2026 (botocore 1.44.8): base 50 ms, 14 tokens a retry. \
                  Left out: 1 s and 5 tokens after throttling, x-amz-retry-after",
         policy: aws_standard_2026,
+    },
+    Preset {
+        name: "aws-adaptive",
+        source: "AWS SDKs, adaptive mode before 2026 (botocore 1.40.0, retries/adaptive.py): the \
+                 standard mode, and a caller that slows down to 0.7 of its rate when throttled",
+        policy: aws_adaptive,
     },
     Preset {
         name: "axios-retry",
@@ -154,6 +161,10 @@ fn aws_standard() -> Policy {
     // Throttling comes with an error code, which a model tells by its status, 429.
     let quota = Rule::Aws { tokens: 500, retry_cost: 5, timeout_cost: 10 };
     Policy { budget: budget(quota), ..retrying(3, backoff, RetryOn::statuses(&TROUBLE)) }
+}
+
+fn aws_adaptive() -> Policy {
+    Policy { pace: Some(Pace), ..aws_standard() }
 }
 
 fn aws_standard_2026() -> Policy {
@@ -291,6 +302,13 @@ mod tests {
         assert_eq!(retries("aws-standard", Outcome::TimedOut), 50);
         assert_ranges("aws-standard-2026", &[(0.0, 0.05), (0.0, 0.1)]);
         assert_eq!(retries("aws-standard-2026", Outcome::Failed), 35, "500 / 14");
+    }
+
+    #[test]
+    fn aws_adaptive_is_the_standard_mode_with_a_pace() {
+        let (adaptive, standard) = (aws_adaptive(), aws_standard());
+        assert_eq!((adaptive.retry, adaptive.budget), (standard.retry, standard.budget));
+        assert_eq!((adaptive.pace, standard.pace), (Some(Pace), None));
     }
 
     /// Retries that the budget lets through when nothing but failures comes.

@@ -138,11 +138,18 @@ impl Simulation<'_> {
     #[inline(never)]
     fn send(&mut self, id: Id) -> Next {
         let edge = self.calls[id].edge;
-        if self.edges[edge.index()].is_guarded() && self.turns_away(id) {
-            return self.give_up(id, Outcome::Failed);
+        if self.edges[edge.index()].is_guarded() {
+            return self.send_guarded(id);
         }
+        self.send_now(id)
+    }
+
+    /// The call makes its next attempt.
+    #[inline(always)]
+    pub(super) fn send_now(&mut self, id: Id) -> Next {
         let call = &mut self.calls[id];
         call.made += 1;
+        let edge = call.edge;
         let run = &mut self.edges[edge.index()];
         let limit = run.rule.patience.attempt_deadline(self.now, call.deadline);
         let (attempt, record) = self.attempts.open();
@@ -433,7 +440,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn give_up(&mut self, id: Id, outcome: Outcome) -> Next {
+    pub(super) fn give_up(&mut self, id: Id, outcome: Outcome) -> Next {
         let edge = self.calls[id].edge;
         self.edges[edge.index()].meter.counts.gave_up += 1;
         self.end_call(id, outcome)

@@ -1,6 +1,7 @@
 //! The alphabet of a run: everything that can happen at an instant.
 
 use super::world::StationId;
+use crate::document::EdgeId;
 use crate::kernel::Id;
 
 /// A future event. Ids are checked against their generation when the event comes up; a stale one is
@@ -35,6 +36,13 @@ pub enum Event {
     Timeout(Id),
     /// A call has waited for a connection as long as it may.
     PoolWaitEnd(Id),
+    /// A caller that holds attempts back may have a token for the next.
+    Token {
+        /// Along which edge it calls.
+        edge: EdgeId,
+        /// Number of the caller.
+        replica: u32,
+    },
     /// A call leaves its back-off.
     RetryDue(Id),
     /// A cache lookup is done.

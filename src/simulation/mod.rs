@@ -268,6 +268,7 @@ impl<'m> Simulation<'m> {
             Event::Reply(attempt) => self.receive(attempt),
             Event::Timeout(attempt) => self.time_out(attempt),
             Event::PoolWaitEnd(attempt) => self.end_pool_wait(attempt),
+            Event::Token { edge, replica } => self.send_held(edge, replica),
             Event::RetryDue(call) => self.retry(call),
             Event::LookupEnd(call) => self.end_lookup(call),
             Event::PauseEnd(attempt) => self.end_pause(attempt),

@@ -3,8 +3,9 @@
 use super::event::Event;
 use super::world::StationId;
 use super::{Next, Simulation};
+use crate::document::EdgeId;
 use crate::kernel::{Id, Purpose, Span};
-use crate::mechanism::outcome::{Outcome, Reason};
+use crate::mechanism::outcome::{Outcome, Reason, Status};
 
 impl Simulation<'_> {
     /// Turns an attempt away that is not in service.
@@ -65,7 +66,7 @@ impl Simulation<'_> {
     /// it throttles.
     #[cold]
     #[inline(never)]
-    pub(super) fn turns_away(&mut self, id: Id) -> bool {
+    fn turns_away(&mut self, id: Id) -> bool {
         let call = &self.calls[id];
         let edge = &mut self.edges[call.edge.index()];
         let (rule, replica) = (edge.rule, call.replica as usize);
@@ -81,13 +82,74 @@ impl Simulation<'_> {
         open || throttled
     }
 
-    /// What a caller that turns attempts away remembers of one that has ended.
+    /// A caller that guards itself turns the next attempt of a call away, holds it back, or sends
+    /// it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_guarded(&mut self, id: Id) -> Next {
+        if self.turns_away(id) {
+            return self.give_up(id, Outcome::Failed);
+        }
+        let call = &self.calls[id];
+        let (edge, replica) = (call.edge, call.replica);
+        let run = &mut self.edges[edge.index()];
+        let Some(pace) = run.rule.pace else { return self.send_now(id) };
+        let (pacer, held) = &mut run.pacers[replica as usize];
+        if !held.is_empty() {
+            held.push_back(id);
+            return None;
+        }
+        if let Err(wait) = pace.acquire(pacer, self.now) {
+            held.push_back(id);
+            self.events.push(self.now + wait, Event::Token { edge, replica });
+            return None;
+        }
+        self.send_now(id)
+    }
+
+    /// The caller has a token for the first of the calls that it holds back, or asks again when one
+    /// is due at the rate in force. Those that nobody waits for any more are left out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_held(&mut self, edge: EdgeId, replica: u32) -> Next {
+        let run = &mut self.edges[edge.index()];
+        let pace = run.rule.pace?;
+        let (pacer, held) = &mut run.pacers[replica as usize];
+        while held.front().is_some_and(|&id| !self.calls.lives(id)) {
+            held.pop_front();
+        }
+        let &first = held.front()?;
+        let late = self.calls[first].deadline <= self.now;
+        let token = if late { Ok(()) } else { pace.acquire(pacer, self.now) };
+        if token.is_ok() {
+            held.pop_front();
+        }
+        if !held.is_empty() {
+            let wait = token.err().unwrap_or(Span::ZERO);
+            self.events.push(self.now + wait, Event::Token { edge, replica });
+        }
+        match token {
+            Err(_) => None,
+            Ok(()) if late => self.give_up(first, Outcome::TimedOut),
+            Ok(()) => self.send_now(first),
+        }
+    }
+
+    /// What a caller that guards itself remembers of an attempt that has ended.
     #[cold]
     #[inline(never)]
     pub(super) fn remember(&mut self, id: Id, outcome: Outcome) {
         let call = &self.calls[id];
         let edge = &mut self.edges[call.edge.index()];
         let (rule, replica) = (edge.rule, call.replica as usize);
+        if let Some(pace) = rule.pace
+            && outcome != Outcome::TimedOut
+        {
+            let key = || call.key.child(u64::from(call.made));
+            let status = self.tiers[rule.callee.index()].rule.setback(outcome, key).status;
+            let throttled = outcome != Outcome::Ok && status == Status::TOO_MANY;
+            pace.answered(&mut edge.pacers[replica].0, throttled, self.now);
+        }
         if let Some(breaker) = &rule.breaker {
             breaker.note(&mut edge.circuits[replica], outcome == Outcome::Ok, self.now);
         }

@@ -7,6 +7,8 @@
 //! these may make calls of its own. An attempt belongs to two parties, its caller and its callee,
 //! and is freed when both are done with it.
 
+use std::collections::VecDeque;
+
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Key, Lane, Span, Time};
 use crate::measure::{EdgeMeter, Herd, TierMeter};
@@ -20,6 +22,7 @@ use crate::mechanism::conditions::TierConditions;
 use crate::mechanism::idempotency::Ledger;
 use crate::mechanism::optimistic::Version;
 use crate::mechanism::outcome::Outcome;
+use crate::mechanism::pace::Pacer;
 use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
@@ -425,6 +428,9 @@ pub struct EdgeRun<'m> {
     pub histories: Vec<History>,
     /// Breakers, by replica of the caller.
     pub circuits: Vec<Circuit>,
+    /// What callers that pace themselves remember, and the calls whose attempts they hold back,
+    /// by replica.
+    pub pacers: Vec<(Pacer, VecDeque<Id>)>,
     /// Cached answers.
     pub cache: Option<Entries>,
 }
@@ -442,6 +448,7 @@ impl<'m> EdgeRun<'m> {
             buckets: Vec::new(),
             histories: Vec::new(),
             circuits: Vec::new(),
+            pacers: Vec::new(),
             cache: rule.cache.as_ref().map(Cache::start),
         };
         edge.grow(caller.replicas as usize);
@@ -455,6 +462,9 @@ impl<'m> EdgeRun<'m> {
         }
         if self.rule.breaker.is_some() {
             self.circuits.resize(replicas, Circuit::default());
+        }
+        if self.rule.pace.is_some() {
+            self.pacers.resize_with(replicas, Default::default);
         }
         if self.rule.throttle.is_some() {
             self.histories.resize(replicas, History::default());
@@ -473,10 +483,12 @@ impl<'m> EdgeRun<'m> {
         Some((rule, &mut self.buckets[bucket]))
     }
 
-    /// Whether a replica of the caller turns its own attempts away, now and then.
+    /// Whether a replica of the caller turns its own attempts away, now and then, or holds them
+    /// back.
     #[inline]
     pub fn is_guarded(&self) -> bool {
-        self.rule.throttle.is_some() || self.rule.breaker.is_some()
+        let Edge { throttle, breaker, pace, .. } = self.rule;
+        throttle.is_some() || breaker.is_some() || pace.is_some()
     }
 
     /// The cache, with its rule.

@@ -98,3 +98,26 @@ fn an_open_breaker_lets_one_attempt_through_each_time() {
     let gave_up: u64 = record.edges[0].iter().map(|row| row.gave_up).sum();
     assert!(turned_away > 2_900 && gave_up >= turned_away, "{turned_away} {gave_up}");
 }
+
+/// 20 callers want 10/s each, and a server lets 100/s in: each slows down to about its share.
+#[test]
+fn callers_that_are_throttled_slow_down_to_what_is_borne() {
+    let offered = |pace: &str| {
+        let model = model(&format!(
+            "run = {{ duration = \"2m\", window = \"1s\" }}
+             [tier.client]
+             arrivals.poisson = \"200/s\"
+             clients = 20
+             [tier.client.call.api]
+             {pace}
+             [tier.api]
+             admission = \"100/s\"
+             work.constant = \"1ms\""
+        ));
+        let (record, _) = traced(&model, 1);
+        attempts(&record, 60, 120) as f64 / 60.0
+    };
+    let (paced, plain) = (offered("pace = \"adaptive\""), offered(""));
+    assert!((195.0..205.0).contains(&plain), "{plain}");
+    assert!((90.0..160.0).contains(&paced), "{paced}");
+}

@@ -67,7 +67,8 @@ impl RandomModel {
 
     /// The same where no caller turns its own attempts away.
     pub fn without_throttles(&self) -> RandomModel {
-        let guards = |line: &&str| line.starts_with("throttle") || line.starts_with("breaker");
+        let guards =
+            |line: &&str| ["throttle", "breaker", "pace"].iter().any(|key| line.starts_with(key));
         let lines = self.system.lines().filter(|line| !guards(line));
         RandomModel { system: lines.collect::<Vec<_>>().join("\n") + "\n", ..self.clone() }
     }
@@ -160,6 +161,17 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
         "cache = { keys = 80, zipf = 1.0, uncacheable = \"20%\", start = \"30%\", \
          in_process = true }",
     ]);
+    const TURN_AWAY: &[&str] = &[
+        "throttle = { k = 1.5, window = \"2s\" }",
+        "breaker = { failures = 2, open = \"200ms\" }",
+    ];
+    // A caller that paces itself may hold attempts back for hours.
+    const HOLD_BACK: &[&str] = &["pace = \"adaptive\""];
+    let turn_away = prop_oneof![Just(String::new()), choose(TURN_AWAY)];
+    let guards = match drains {
+        true => turn_away.boxed(),
+        false => prop_oneof![4 => turn_away, 1 => choose(HOLD_BACK)].boxed(),
+    };
     let rest = [
         maybe(&["deadline = \"250ms\"", "deadline = \"2s\""]),
         maybe(&["pass_deadline = true"]),
@@ -183,10 +195,7 @@ fn edge_settings(drains: bool) -> BoxedStrategy<(String, bool)> {
             "network = { delay.exponential = \"5ms\" }",
             "network = { reply_loss = \"3%\" }",
         ]),
-        maybe(&[
-            "throttle = { k = 1.5, window = \"2s\" }",
-            "breaker = { failures = 2, open = \"200ms\" }",
-        ]),
+        guards,
         maybe(&["optional = true", "optional = true\nfallback.exponential = \"5ms\""]),
     ];
     (timeout, retry, cache, rest.to_vec())
