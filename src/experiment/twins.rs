@@ -1,4 +1,5 @@
-//! A run and its untriggered twin, side by side on two threads.
+//! A run and its untriggered twin, side by side on two threads, or, where that takes much memory,
+//! one after the other.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -74,6 +75,14 @@ pub(super) fn calm(model: &Model) -> Option<Model> {
     (!model.triggers.is_empty()).then(|| model.untriggered())
 }
 
+/// A herd of more clients takes so much memory, some 120 bytes each, that the run and its twin,
+/// which has them all too, go one after the other.
+const LARGE: u32 = 200_000;
+
+fn is_large(model: &Model) -> bool {
+    model.tiers.iter().any(|tier| tier.is_herd() && tier.replicas > LARGE)
+}
+
 /// Runs a model and its twin. `sink` gets the attempts of the share `trace` of user requests, in
 /// batches.
 pub fn run_twins(
@@ -84,6 +93,12 @@ pub fn run_twins(
     sink: impl FnMut(&[AttemptRow]) + Send,
 ) -> Twins {
     let calm = calm(model);
+    if is_large(model) {
+        let record = Simulation::new(model, seed, trace).run(&mut Eyes::new(onlooker, sink));
+        let mut eyes = Eyes::new(onlooker, |_: &[AttemptRow]| {});
+        let twin = calm.as_ref().map(|calm| Simulation::new(calm, seed, 0.0).run(&mut eyes));
+        return Twins::judged(model, record, twin);
+    }
     let (record, twin) = thread::scope(|scope| {
         let twin = calm.as_ref().map(|calm| {
             let mut eyes = Eyes::new(onlooker, |_: &[AttemptRow]| {});
