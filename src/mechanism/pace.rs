@@ -9,6 +9,8 @@
 //! than twice what was sent of late. That is measured in half seconds, the last of them weighing
 //! four fifths. The rate is never below 0.5/s.
 //!
+//! Limit: a call that is held back past its deadline fails when its turn comes, and not before.
+//!
 //! Source: botocore 1.44.8, `retries/adaptive.py`, `throttling.py` and `bucket.py`; the curve is
 //! that of TCP CUBIC (RFC 9438).
 

@@ -15,7 +15,7 @@ use super::sentence::{percent, seconds};
 use crate::document::TierId;
 use crate::kernel::{Span, Time};
 use crate::measure::herd::SHARES;
-use crate::measure::{Herd, Record};
+use crate::measure::{EdgeRow, Herd, Record};
 use crate::model::Model;
 
 /// What became of a herd. Times are since the start of the run, counts of sends since the end of
@@ -90,17 +90,13 @@ impl HerdFigures {
 pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<HerdFigures> {
     let herd = record.herds.get(tier.index())?.as_ref()?;
     let after = aftermath(model, record);
-    let sends = |window: usize| -> u64 {
+    let count = |window: usize, figure: fn(&EdgeRow) -> u64| -> u64 {
         let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
-        own.map(|edge| record.edges[edge.index()][window].attempts).sum()
+        own.map(|edge| figure(&record.edges[edge.index()][window])).sum()
     };
-    let ghosts = |window: usize| -> u64 {
-        let own = model.edge_ids().filter(|&edge| model.edge(edge).caller == tier);
-        own.map(|edge| record.edges[edge.index()][window].ghosts).sum()
-    };
+    let sends = |window: usize| count(window, |row| row.attempts);
     // The last window may be shorter; what falls into it is no higher rate for that.
     let window_s = model.run.window.seconds();
-    let most = |figures: &mut dyn Iterator<Item = f64>| figures.fold(0.0, f64::max);
     let share = |count: u64| count as f64 / herd.clients as f64;
     let [half, ninety, nearly, all, _] = herd.times.map(|time| time.map(Time::seconds));
     Some(HerdFigures {
@@ -112,8 +108,8 @@ pub fn herd_figures(model: &Model, record: &Record, tier: TierId) -> Option<Herd
         through_99_s: nearly,
         through_all_s: all,
         sent: after.clone().map(sends).sum(),
-        ghosts: after.clone().map(ghosts).sum(),
-        peak_per_s: most(&mut after.clone().map(|w| sends(w) as f64 / window_s)),
+        ghosts: after.clone().map(|window| count(window, |row| row.ghosts)).sum(),
+        peak_per_s: after.clone().map(sends).max().unwrap_or(0) as f64 / window_s,
         peak_window_s: window_s,
         attempts_mean: herd.attempts_mean(),
         attempts_p50: herd.attempts_quantile(SHARES[0]),

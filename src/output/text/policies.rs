@@ -23,17 +23,17 @@ pub fn render(summary: &PoliciesSummary, style: Style) -> String {
         page.push_str(&style.wrapped("  Interrupted: means are over the seeds that were run.", 4));
     }
     page.push_str(&format!("{}\n", style.bold("Which to take")));
-    let taken = summary.choices.iter().filter(|choice| choice.policy.is_some());
-    let choices: Vec<Vec<String>> = taken.map(|choice| chosen(choice, summary)).collect();
+    let choices: Vec<Vec<String>> =
+        summary.choices.iter().filter_map(|choice| chosen(choice, summary)).collect();
     let served = if herd { "99% served" } else { "recovery" };
     let header = ["where …", "take", served, "peak/s", "of capacity"];
     if !choices.is_empty() {
         page.push_str(&format!("{}\n", table(header.into_iter(), choices, 2)));
     }
-    for none in
-        summary.choices.iter().filter_map(|choice| choice.why_none.as_ref().zip(Some(choice)))
-    {
-        page.push_str(&style.wrapped(&format!("  {}: {}", none.1.title, none.0), 4));
+    for choice in &summary.choices {
+        if let Some(why) = &choice.why_none {
+            page.push_str(&style.wrapped(&format!("  {}: {why}", choice.title), 4));
+        }
     }
     page.push('\n');
     page.push_str(&style.wrapped(&format!("  {}", drawn(summary)), 4));
@@ -72,21 +72,13 @@ fn estimate(estimate: Option<Estimate>, show: impl Fn(f64) -> String) -> String 
     spread.map_or(shown.clone(), |width| format!("{shown} ± {}", show(width)))
 }
 
-fn chosen(choice: &ChoiceSummary, summary: &PoliciesSummary) -> Vec<String> {
-    let policy =
-        summary.policies.iter().find(|policy| Some(&policy.name) == choice.policy.as_ref());
-    let Some(policy) = policy else {
-        return vec![choice.title.clone(), "-".into()];
-    };
+fn chosen(choice: &ChoiceSummary, summary: &PoliciesSummary) -> Option<Vec<String>> {
+    let name = choice.policy.as_ref()?;
+    let policy = summary.policies.iter().find(|policy| policy.name == *name)?;
     let peak = policy.peak_per_s.map_or(0.0, |peak| peak.mean);
     let load = summary.capacity_per_s.map_or("-".into(), |all| format!("{:.1}x", peak / all));
-    vec![
-        choice.title.clone(),
-        policy.name.clone(),
-        estimate(policy.time_s, seconds),
-        rate(peak),
-        load,
-    ]
+    let time = estimate(policy.time_s, seconds);
+    Some(vec![choice.title.clone(), policy.name.clone(), time, rate(peak), load])
 }
 
 /// What the rows rest on.
