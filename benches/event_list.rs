@@ -6,12 +6,23 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use metastable::kernel::{EventList, Lane, Span, Time};
+use metastable::kernel::{EventList, Lane, Packed, Span, Time};
 
 const TABLE: usize = 1 << 16;
 
-/// As large as the event of the simulation.
-type Payload = (u32, u32, u32);
+/// Shaped like the event of the simulation: a client, the number of its request, and a kind.
+#[derive(Clone, Copy)]
+struct Payload(u32, u32, u8);
+
+impl Packed for Payload {
+    fn pack(self) -> (u8, u64) {
+        (self.2, u64::from(self.1) << 32 | u64::from(self.0))
+    }
+
+    fn unpack(kind: u8, rest: u64) -> Self {
+        Payload(rest as u32, (rest >> 32) as u32, kind)
+    }
+}
 
 /// Exponential spans, endlessly.
 struct Spans {
@@ -47,16 +58,16 @@ impl Hold {
         let mut hold = Hold { list: EventList::new(), spans: Spans::exponential(1.0) };
         for number in 0..pending {
             let span = hold.spans.draw();
-            hold.list.push(Time::ZERO + span, (number, 0, 0));
+            hold.list.push(Time::ZERO + span, Payload(number, 0, 0));
         }
         (0..3 * pending).for_each(|_| hold.step());
         hold
     }
 
     fn step(&mut self) {
-        if let Some((now, payload)) = self.list.pop_before(Time::NEVER) {
+        if let Some(due) = self.list.pop_before(Time::NEVER) {
             let span = self.spans.draw();
-            self.list.push(now + span, black_box(payload));
+            self.list.push(due.time + span, black_box(due.event()));
         }
     }
 }
@@ -72,7 +83,7 @@ struct Timers {
 
 impl Timers {
     const TIMEOUT: Span = Span::from_secs(1);
-    const TIMER: u32 = 1;
+    const TIMER: u8 = 1;
 
     fn warm(clients: u32, in_lane: bool) -> Self {
         let mut list = EventList::new();
@@ -92,19 +103,20 @@ impl Timers {
         let request = &mut self.requests[client as usize];
         *request += 1;
         let work = self.works.draw();
-        let timer = (client, *request, Self::TIMER);
+        let timer = Payload(client, *request, Self::TIMER);
         match self.lane {
             Some(lane) => self.list.push_in(lane, now, timer),
             None => self.list.push(now + Self::TIMEOUT, timer),
         }
-        self.list.push(now + work, (client, *request, 0));
+        self.list.push(now + work, Payload(client, *request, 0));
     }
 
     fn step(&mut self) {
-        if let Some((now, (client, request, _))) = self.list.pop_before(Time::NEVER)
-            && self.requests[client as usize] == request
-        {
-            self.ask(now, client);
+        if let Some(due) = self.list.pop_before(Time::NEVER) {
+            let Payload(client, request, _) = due.event();
+            if self.requests[client as usize] == request {
+                self.ask(due.time, client);
+            }
         }
     }
 }
@@ -120,9 +132,9 @@ impl Ties {
     fn step(&mut self) {
         if self.list.is_empty() {
             self.now += Span::from_millis(1);
-            (0..1_000).for_each(|number| self.list.push(self.now, (number, 0, 0)));
+            (0..1_000).for_each(|number| self.list.push(self.now, Payload(number, 0, 0)));
         }
-        black_box(self.list.pop_before(Time::NEVER));
+        black_box(self.list.pop_before(Time::NEVER).map(|due| due.event()));
     }
 }
 

@@ -164,7 +164,7 @@ impl Distribution {
     }
 
     /// One draw.
-    #[inline]
+    #[inline(always)]
     pub fn sample<R: Rng>(&self, rng: &mut R) -> Span {
         match self {
             Distribution::Constant(span) => *span,
@@ -174,6 +174,7 @@ impl Distribution {
         }
     }
 
+    #[inline(never)]
     fn sample_nanos<R: Rng>(&self, rng: &mut R) -> f64 {
         match self {
             Distribution::Constant(span) => span.nanos() as f64,
@@ -254,7 +255,7 @@ impl Distribution {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn exponential<R: Rng>(mean: Span, rng: &mut R) -> f64 {
     let draw: f64 = Exp1.sample(rng);
     draw * mean.nanos() as f64

@@ -7,7 +7,7 @@ pub mod slab;
 pub mod time;
 
 pub use distribution::Distribution;
-pub use event_list::{EventList, Lane};
+pub use event_list::{Due, EventList, Lane, Packed};
 pub use random::{Key, Purpose, Stream};
 pub use slab::{Arena, Id, Slab};
 pub use time::{Span, Time};

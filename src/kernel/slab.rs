@@ -38,6 +38,18 @@ impl Id {
     /// The name of nothing.
     pub const NONE: Id = Id { slot: u32::MAX, generation: DEAD };
 
+    /// The name as one word, its slot below.
+    #[inline(always)]
+    pub fn bits(self) -> u64 {
+        u64::from(self.generation.get()) << 32 | u64::from(self.slot)
+    }
+
+    /// The name with these bits, of a record that has lived.
+    #[inline(always)]
+    pub fn from_bits(bits: u64) -> Self {
+        Id::living(bits as u32, (bits >> 32) as u32)
+    }
+
     /// The name of a living record: its generation is odd.
     #[inline]
     fn living(slot: u32, generation: u32) -> Self {
@@ -97,7 +109,7 @@ impl<T> Slab<T> {
     }
 
     /// Removes a living record; its name is dead from now on.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, id: Id) {
         let generation = &mut self.generations[id.slot as usize];
         debug_assert_eq!(*generation, id.generation.get(), "a dead record was removed again");
@@ -123,11 +135,18 @@ impl<T> Slab<T> {
         if self.lives(id) { self.records.get_mut(id.slot as usize) } else { None }
     }
 
-    /// Hints to the processor that a record, and whether it lives, is wanted soon.
+    /// What is in a slot, living or not.
     #[inline(always)]
-    pub fn prefetch(&self, id: Id) {
-        prefetch(&self.generations, id.slot);
-        prefetch(&self.records, id.slot);
+    pub fn at(&self, slot: u32) -> Option<&T> {
+        self.records.get(slot as usize)
+    }
+
+    /// Hints to the processor that a record, and whether it lives, is wanted soon. A slot that is
+    /// none is a hint for nothing.
+    #[inline(always)]
+    pub fn prefetch(&self, slot: u32) {
+        prefetch(&self.generations, slot);
+        prefetch(&self.records, slot);
     }
 
     /// All living records.

@@ -59,7 +59,7 @@ impl Histogram {
     }
 
     /// Counts one value.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, span: Span) {
         let index = bucket(span.nanos());
         self.counts[index] += 1;

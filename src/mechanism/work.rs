@@ -40,7 +40,7 @@ impl Work {
 
     /// The length of step `step` of the attempt with `key`, when everything takes `slow` times as
     /// long.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, key: Key, step: u16, slow: f64, purpose: Purpose) -> Span {
         if let Distribution::Constant(span) = self.law {
             return span.scaled(slow);

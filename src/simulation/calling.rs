@@ -9,7 +9,7 @@ use crate::mechanism::budget::Claim;
 use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock};
-use crate::mechanism::retry::{RetryState, Setback};
+use crate::mechanism::retry::RetryState;
 
 /// What a call takes from whoever makes it.
 pub struct Party {
@@ -137,8 +137,7 @@ impl Simulation<'_> {
     /// The call makes its next attempt, unless its caller turns it away: then it fails.
     #[inline(never)]
     fn send(&mut self, id: Id) -> Next {
-        let edge = self.calls[id].edge;
-        if self.edges[edge.index()].is_guarded() {
+        if self.edges[self.calls[id].edge.index()].guarded {
             return self.send_guarded(id);
         }
         self.send_now(id)
@@ -148,15 +147,16 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn send_now(&mut self, id: Id) -> Next {
         let call = &mut self.calls[id];
-        call.made += 1;
-        let edge = call.edge;
-        let run = &mut self.edges[edge.index()];
-        let limit = run.rule.patience.attempt_deadline(self.now, call.deadline);
+        let run = &mut self.edges[call.edge.index()];
+        let rule = run.rule;
+        let limit = rule.patience.attempt_deadline(self.now, call.deadline);
         let (attempt, record) = self.attempts.open();
+        call.made += 1;
+        call.attempt = attempt;
         *record = Attempt {
             key: call.key.child(u64::from(call.made)),
             caller: Caller::Call(id),
-            deadline: run.rule.patience.passed_on(limit),
+            deadline: rule.patience.passed_on(limit),
             alone_since: match call.alone {
                 true => self.errands[id.slot as usize].alone_since,
                 false => Time::NEVER,
@@ -164,8 +164,8 @@ impl Simulation<'_> {
             arrived: Time::NEVER,
             replica: 0,
             service: NO_SERVICE,
-            edge,
-            tier: run.rule.callee,
+            edge: call.edge,
+            tier: rule.callee,
             class: call.class,
             state: State::Travelling,
             answer: None,
@@ -174,13 +174,33 @@ impl Simulation<'_> {
             failed: None,
             traced: call.traced,
         };
-        call.attempt = attempt;
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;
         run.meter.counts.ghosts += u64::from(call.alone);
-        if self.herded
-            && let Some(herd) = &mut self.tiers[run.rule.caller.index()].herd
-        {
+        let noted = self.tells_operations || call.traced;
+        let acquired = match run.plain && !noted {
+            true => Acquired::Now,
+            false => self.acquire(id, attempt),
+        };
+        match acquired {
+            Acquired::Now => self.depart_with_clock(attempt, limit),
+            Acquired::Later => {
+                self.wait_for_connection(attempt);
+                None
+            }
+            Acquired::Never => self.fail_to_connect(attempt),
+        }
+    }
+
+    /// What an attempt needs before it leaves: a connection. Those who look at it do so now.
+    #[inline(never)]
+    fn acquire(&mut self, id: Id, attempt: Id) -> Acquired {
+        if self.details_wanted(self.calls[id].traced) {
+            self.note_detail(id, attempt);
+        }
+        let call = &self.calls[id];
+        let run = &mut self.edges[call.edge.index()];
+        if let Some(herd) = &mut self.tiers[run.rule.caller.index()].herd {
             herd.try_again(call.replica);
         }
         if call.made == 1
@@ -188,33 +208,18 @@ impl Simulation<'_> {
         {
             budget.begin(bucket, self.now);
         }
-        let acquired = match run.rule.pool {
-            None => Acquired::Now,
-            Some(pool) => pool.acquire(&mut run.pools[call.replica as usize], attempt),
-        };
-        if self.tells_operations || call.traced {
-            self.note_detail(id, attempt);
+        let Some(pool) = run.rule.pool else { return Acquired::Now };
+        let acquired = pool.acquire(&mut run.pools[call.replica as usize], attempt);
+        if acquired == Acquired::Now {
+            run.meter.pool.up(self.left);
         }
-        match acquired {
-            Acquired::Now => {
-                let run = &mut self.edges[edge.index()];
-                if run.rule.pool.is_some() {
-                    run.meter.pool.up(self.left);
-                }
-                self.depart_with_clock(attempt, limit)
-            }
-            Acquired::Later => {
-                self.wait_for_connection(attempt, edge);
-                None
-            }
-            Acquired::Never => self.fail_to_connect(attempt),
-        }
+        acquired
     }
 
     #[cold]
     #[inline(never)]
-    fn wait_for_connection(&mut self, id: Id, edge: EdgeId) {
-        let run = &mut self.edges[edge.index()];
+    fn wait_for_connection(&mut self, id: Id) {
+        let run = &mut self.edges[self.attempts[id].edge.index()];
         let Some(pool) = run.rule.pool else { return };
         run.meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
@@ -277,6 +282,9 @@ impl Simulation<'_> {
     fn depart(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let edge = &self.edges[attempt.edge.index()];
+        if edge.instant && edge.delay == Span::ZERO {
+            return self.reach(id);
+        }
         let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
         if travel == Span::ZERO {
             return self.reach(id);
@@ -357,14 +365,16 @@ impl Simulation<'_> {
     pub(super) fn receive(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let (Caller::Call(call), answer) = (attempt.caller, attempt.answer?) else { return None };
-        if attempt.awaited() {
-            let edge = attempt.edge;
-            self.free(id);
-            self.release_connection(edge, call);
-            return self.conclude(call, answer);
+        if !attempt.awaited() {
+            self.receive_late(id, answer);
+            return None;
         }
-        self.receive_late(id, answer);
-        None
+        let edge = attempt.edge;
+        self.free(id);
+        if !self.edges[edge.index()].plain {
+            self.release_connection(edge, call);
+        }
+        self.conclude(call, answer)
     }
 
     /// A late answer may still fill the cache of its caller.
@@ -385,14 +395,14 @@ impl Simulation<'_> {
     pub(super) fn time_out(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get(id).filter(|attempt| attempt.awaited())?;
         let Caller::Call(call) = attempt.caller else { return None };
-        self.calls.prefetch(call);
+        self.calls.prefetch(call.slot);
         let edge = attempt.edge;
         let connected = attempt.state != State::PoolWaiting;
         if connected {
             self.tiers[attempt.tier.index()].meter.counts.timed_out += 1;
         }
         self.caller_leaves(id);
-        if connected {
+        if connected && !self.edges[edge.index()].plain {
             self.release_connection(edge, call);
         }
         self.conclude(call, Outcome::TimedOut)
@@ -401,14 +411,12 @@ impl Simulation<'_> {
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
-        let call = &mut self.calls[id];
-        call.attempt = Id::NONE;
-        let edge = &mut self.edges[call.edge.index()];
-        if edge.is_guarded() {
+        if self.edges[self.calls[id].edge.index()].guarded {
             self.remember(id, outcome);
         }
         let call = &mut self.calls[id];
         let edge = &mut self.edges[call.edge.index()];
+        call.attempt = Id::NONE;
         let counts = &mut edge.meter.counts;
         match outcome {
             Outcome::Ok => {
@@ -425,16 +433,7 @@ impl Simulation<'_> {
             Outcome::Refused(_) => counts.refused += 1,
             Outcome::TimedOut => counts.timed_out += 1,
         }
-        let rule = edge.rule;
-        if call.made >= rule.retry.attempts && rule.budget.is_none() {
-            return self.give_up(id, outcome);
-        }
-        let callee = self.tiers[rule.callee.index()].rule;
-        let setback = callee.setback(outcome, || call.key.child(u64::from(call.made)));
-        if let Some((budget, bucket)) = edge.budget(call.replica) {
-            budget.failed(bucket, &mut call.claim, rule.retry.on.covers(&setback));
-        }
-        match self.decide_retry(id, &setback) {
+        match self.decide_retry(id, outcome) {
             Some(wait) => self.back_off(id, wait),
             None => self.give_up(id, outcome),
         }
@@ -446,20 +445,31 @@ impl Simulation<'_> {
         self.end_call(id, outcome)
     }
 
+    /// How long the call waits for its next attempt, if it makes one.
     #[inline(always)]
-    fn decide_retry(&mut self, id: Id, setback: &Setback) -> Option<Span> {
+    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
+        let call = &mut self.calls[id];
+        let edge = &mut self.edges[call.edge.index()];
+        let rule = edge.rule;
+        let (made, caller) = (call.made, call.replica);
+        if made >= rule.retry.attempts && rule.budget.is_none() {
+            return None;
+        }
+        let callee = self.tiers[rule.callee.index()].rule;
+        let setback = callee.setback(outcome, || call.key.child(u64::from(made)));
+        let mut budget = edge.budget(caller);
+        if let Some((budget, bucket)) = &mut budget {
+            budget.failed(bucket, &mut call.claim, rule.retry.on.covers(&setback));
+        }
         if !self.conditions.retries {
             return None;
         }
-        let call = &mut self.calls[id];
-        let edge = &mut self.edges[call.edge.index()];
-        let (made, caller) = (call.made, call.replica);
-        let wait = edge.rule.retry.next_wait(&mut call.retry, made, setback, call.key, caller)?;
+        let wait = rule.retry.next_wait(&mut call.retry, made, &setback, call.key, caller)?;
         if self.now + wait >= call.deadline {
             return None;
         }
-        let Some((budget, bucket)) = edge.budget(caller) else { return Some(wait) };
-        let allowed = budget.decide(bucket, &mut call.claim, setback.outcome, self.now);
+        let Some((budget, bucket)) = budget else { return Some(wait) };
+        let allowed = budget.decide(bucket, &mut call.claim, outcome, self.now);
         edge.meter.counts.denied += u64::from(!allowed);
         allowed.then_some(wait)
     }
@@ -467,9 +477,8 @@ impl Simulation<'_> {
     #[inline(always)]
     fn back_off(&mut self, id: Id, wait: Span) -> Next {
         let call = &mut self.calls[id];
-        call.backing_off = true;
-        let client = call.replica;
         let edge = &mut self.edges[call.edge.index()];
+        call.backing_off = true;
         edge.meter.backoff.up(self.left);
         if self.herded
             && let Some(herd) = &mut self.tiers[edge.rule.caller.index()].herd
@@ -477,7 +486,8 @@ impl Simulation<'_> {
             herd.begin_to_wait();
         }
         if let Some(timer) = edge.timer {
-            self.events.push(timer.after(self.now, wait, client), Event::RetryDue(id));
+            let time = timer.after(self.now, wait, call.replica);
+            self.events.push(time, Event::RetryDue(id));
         } else if wait == Span::ZERO {
             self.events.push_now(self.now, Event::RetryDue(id));
         } else {
@@ -511,11 +521,12 @@ impl Simulation<'_> {
     }
 
     /// The budget of an edge learns that a call is over, by an end or because nobody waits for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(&mut self, id: Id) {
         let call = &self.calls[id];
+        let edge = &mut self.edges[call.edge.index()];
         if call.made > 0
-            && let Some((budget, bucket)) = self.edges[call.edge.index()].budget(call.replica)
+            && let Some((budget, bucket)) = edge.budget(call.replica)
         {
             budget.end(bucket, call.claim, call.backing_off);
         }

@@ -1,8 +1,8 @@
 //! The alphabet of a run: everything that can happen at an instant.
 
 use super::world::StationId;
-use crate::document::EdgeId;
-use crate::kernel::Id;
+use crate::document::{EdgeId, TierId};
+use crate::kernel::{Id, Packed};
 
 /// A future event. Ids are checked against their generation when the event comes up; a stale one is
 /// ignored.
@@ -67,22 +67,96 @@ pub enum Event {
     Revival(u16),
 }
 
-impl Event {
-    /// The attempt that it is about.
-    #[inline]
-    pub fn attempt(self) -> Option<Id> {
+/// Two numbers of an event as one word.
+fn both(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+impl Packed for Event {
+    #[inline(always)]
+    fn pack(self) -> (u8, u64) {
         match self {
-            Event::Connected(id)
-            | Event::Delivery(id)
-            | Event::WorkEnd(id)
-            | Event::QueueWaitEnd(id)
-            | Event::Reply(id)
-            | Event::Timeout(id)
-            | Event::PoolWaitEnd(id)
-            | Event::PauseEnd(id) => Some(id),
-            _ => None,
+            Event::Arrival { source } => (0, u64::from(source)),
+            Event::Ask { source, client } => (1, both(client, u32::from(source))),
+            Event::Connected(attempt) => (2, attempt.bits()),
+            Event::Delivery(attempt) => (3, attempt.bits()),
+            Event::WorkEnd(attempt) => (4, attempt.bits()),
+            Event::QueueWaitEnd(attempt) => (5, attempt.bits()),
+            Event::RefusalsDone(StationId { tier, index }) => (6, both(index, u32::from(tier.0))),
+            Event::Reply(attempt) => (7, attempt.bits()),
+            Event::Timeout(attempt) => (8, attempt.bits()),
+            Event::PoolWaitEnd(attempt) => (9, attempt.bits()),
+            Event::Token { edge, replica } => (10, both(replica, u32::from(edge.0))),
+            Event::RetryDue(call) => (11, call.bits()),
+            Event::LookupEnd(call) => (12, call.bits()),
+            Event::PauseEnd(attempt) => (13, attempt.bits()),
+            Event::Leave(request) => (14, request.bits()),
+            Event::TriggerBegin(trigger) => (15, u64::from(trigger)),
+            Event::TriggerEnd(trigger) => (16, u64::from(trigger)),
+            Event::RampStep { tier, serial } => (17, both(u32::from(serial), u32::from(tier))),
+            Event::Revival(tier) => (18, u64::from(tier)),
+        }
+    }
+
+    #[inline(always)]
+    fn unpack(kind: u8, rest: u64) -> Self {
+        let (id, low, high) = (Id::from_bits(rest), rest as u32, (rest >> 32) as u16);
+        match kind {
+            0 => Event::Arrival { source: low },
+            1 => Event::Ask { source: high, client: low },
+            2 => Event::Connected(id),
+            3 => Event::Delivery(id),
+            4 => Event::WorkEnd(id),
+            5 => Event::QueueWaitEnd(id),
+            6 => Event::RefusalsDone(StationId { tier: TierId(high), index: low }),
+            7 => Event::Reply(id),
+            8 => Event::Timeout(id),
+            9 => Event::PoolWaitEnd(id),
+            10 => Event::Token { edge: EdgeId(high), replica: low },
+            11 => Event::RetryDue(id),
+            12 => Event::LookupEnd(id),
+            13 => Event::PauseEnd(id),
+            14 => Event::Leave(id),
+            15 => Event::TriggerBegin(low as u16),
+            16 => Event::TriggerEnd(low as u16),
+            17 => Event::RampStep { tier: high, serial: low as u16 },
+            _ => Event::Revival(low as u16),
         }
     }
 }
 
-const _: () = assert!(size_of::<Event>() <= 12, "events are copied millions of times a second");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_comes_out_of_the_list_as_it_went_in() {
+        let id = Id::from_bits(u64::MAX - 2);
+        let (edge, tier) = (EdgeId(65_535), TierId(65_534));
+        let events = [
+            Event::Arrival { source: 70_000 },
+            Event::Ask { source: 3, client: u32::MAX },
+            Event::Connected(id),
+            Event::Delivery(id),
+            Event::WorkEnd(id),
+            Event::QueueWaitEnd(id),
+            Event::RefusalsDone(StationId { tier, index: 70_000 }),
+            Event::Reply(id),
+            Event::Timeout(id),
+            Event::PoolWaitEnd(id),
+            Event::Token { edge, replica: 70_000 },
+            Event::RetryDue(id),
+            Event::LookupEnd(id),
+            Event::PauseEnd(id),
+            Event::Leave(id),
+            Event::TriggerBegin(7),
+            Event::TriggerEnd(8),
+            Event::RampStep { tier: 9, serial: 10 },
+            Event::Revival(11),
+        ];
+        for (number, event) in events.into_iter().enumerate() {
+            let (kind, rest) = event.pack();
+            assert_eq!((usize::from(kind), Event::unpack(kind, rest)), (number, event));
+        }
+    }
+}

@@ -30,13 +30,18 @@ impl Simulation<'_> {
     }
 
     /// From now on all that is done for this attempt, by itself and by those it calls, is wasted.
+    #[inline(always)]
     pub(super) fn leave_alone(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.alone_since = self.now;
-        if attempt.service == NO_SERVICE {
-            return;
+        if attempt.service != NO_SERVICE {
+            let first = self.services[attempt.service].first_call;
+            self.leave_calls_alone(first);
         }
-        let mut next = self.services[attempt.service].first_call;
+    }
+
+    #[inline(never)]
+    fn leave_calls_alone(&mut self, mut next: Id) {
         while let Some(call) = self.calls.get_mut(next) {
             call.alone = true;
             let under_way = call.attempt;
@@ -50,11 +55,18 @@ impl Simulation<'_> {
     }
 
     /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
+    #[inline(always)]
     pub(super) fn callee_learns(&mut self, id: Id) {
-        let attempt = &self.attempts[id];
-        if self.tiers[attempt.tier.index()].rule.abandoned != Abandoned::Interrupt {
-            return;
+        let tier = self.attempts[id].tier;
+        if self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt {
+            self.interrupt(id);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn interrupt(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
         if matches!(attempt.state, State::Queued | State::Resuming) {
             self.leave_queue(id);
         } else {

@@ -35,7 +35,7 @@ use control::Operator;
 pub use control::TooLate;
 use event::Event;
 use trace::Trace;
-use world::{Attempt, Call, Detail, EdgeRun, Errand, Parent};
+use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
 use world::{Service, SourceRun, StationId, TierRun};
 
 /// A run of a model.
@@ -238,12 +238,14 @@ impl<'m> Simulation<'m> {
     /// Handles the events before `end`; false when it stopped before them all, since the trace is
     /// full. It knows no watcher, so that there is one such loop and everything small goes into it.
     fn run_until(&mut self, end: Time) -> bool {
-        while let Some((now, event)) = self.events.pop_before(end) {
-            self.now = now;
-            self.left = end.since(now);
+        while let Some(due) = self.events.pop_before(end) {
+            self.now = due.time;
+            self.left = end.since(due.time);
             self.record.totals.events += 1;
-            self.foresee();
-            let next = self.handle(event);
+            if self.attempts.room() >= MANY {
+                self.foresee(due.ahead);
+            }
+            let next = self.handle(due.event());
             self.go_on(next);
             while let Some(station) = self.freed.pop() {
                 self.serve_queue(station);
@@ -280,17 +282,13 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Fetches the attempts whose events come next: where there are many, most have lain untouched
-    /// for long.
+    /// Fetches what the next events are about: where there are many attempts, most have lain
+    /// untouched for long. First the attempt, and one event later the call that it belongs to.
     #[inline(always)]
-    fn foresee(&self) {
-        if self.attempts.room() < MANY {
-            return;
-        }
-        for event in self.events.ahead() {
-            if let Some(attempt) = event.and_then(Event::attempt) {
-                self.attempts.prefetch(attempt);
-            }
+    fn foresee(&self, [first, second]: [u64; 2]) {
+        self.attempts.prefetch(second as u32);
+        if let Some(&Attempt { caller: Caller::Call(call), .. }) = self.attempts.at(first as u32) {
+            self.calls.prefetch(call.slot);
         }
     }
 
@@ -361,6 +359,7 @@ impl<'m> Simulation<'m> {
             key,
             tier,
             upcoming: Upcoming::default(),
+            timer: self.tiers[tier.index()].rule.timer,
             born: 0,
             turns,
             first_client,
@@ -383,8 +382,7 @@ impl<'m> Simulation<'m> {
     #[inline(always)]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
-        let timer = self.tiers[run.tier.index()].rule.timer;
-        if let Some(upcoming) = run.source.next(&mut run.state, run.key, timer) {
+        if let Some(upcoming) = run.source.next(&mut run.state, run.key, run.timer) {
             run.upcoming = upcoming;
             self.events.push(upcoming.time, Event::Arrival { source });
         }

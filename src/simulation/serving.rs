@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun};
 use super::{Next, Simulation};
-use crate::kernel::{Id, Key, Purpose, Span, Time};
+use crate::kernel::{EventList, Id, Key, Lane, Purpose, Span, Time};
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -21,26 +21,32 @@ impl Simulation<'_> {
     /// An attempt reaches its callee.
     #[inline(always)]
     pub(super) fn reach(&mut self, id: Id) -> Next {
-        let tier = self.attempts[id].tier;
-        self.tiers[tier.index()].meter.counts.offered += 1;
-        self.enter(id)
+        self.come_to_door(id, 1)
     }
 
-    /// An attempt is at the door of its callee: it has just come, or the outage that held it is
-    /// over. It is served, or joins a queue, or is turned away.
-    #[inline(always)]
+    /// An attempt is let go by the outage that held it at the door.
     pub(super) fn enter(&mut self, id: Id) -> Next {
+        self.come_to_door(id, 0)
+    }
+
+    /// An attempt is at the door of its callee, and `offered` once more or not. It is served, or
+    /// joins a queue, or is turned away.
+    #[inline(always)]
+    fn come_to_door(&mut self, id: Id, offered: u64) -> Next {
+        let (now, left) = (self.now, self.left);
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
-        attempt.arrived = self.now;
+        let rule = tier.rule;
+        attempt.arrived = now;
+        tier.meter.counts.offered += offered;
         if let Some(outage) = tier.conditions.outage {
             return self.meet_outage(id, outage);
         }
-        if let Some(reason) = turned_away(tier, attempt, self.now) {
+        if let Some(reason) = turned_away(tier, attempt, now) {
             return self.refuse(id, reason);
         }
         attempt.replica = tier.pick_replica(attempt.key);
-        let (rule, index) = (tier.rule, tier.station(attempt.replica));
+        let index = tier.station(attempt.replica);
         let station = &mut tier.stations[index as usize];
         let free = station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
         if !free && !rule.queue.admits(station.waiting.len()) {
@@ -50,19 +56,19 @@ impl Simulation<'_> {
             return self.refuse(id, Reason::Left);
         }
         tier.meter.counts.admitted += 1;
-        tier.meter.in_flight.up(self.left);
+        tier.meter.in_flight.up(left);
         if free {
-            take_server(tier, index, attempt, self.left);
+            take_server(tier, attempt, left);
             return self.begin_service(id);
         }
-        tier.meter.queue.up(self.left);
+        tier.meter.queue.up(left);
         station.waiting.push(id);
         attempt.state = State::Queued;
         if rule.drawn == Drawn::AtEnqueue {
             self.draw_first_work(id);
         }
         if let Some(wait) = rule.queue.max_wait {
-            self.events.push(self.now + wait, Event::QueueWaitEnd(id));
+            self.events.push(now + wait, Event::QueueWaitEnd(id));
         }
         None
     }
@@ -128,42 +134,41 @@ impl Simulation<'_> {
             .leave(|id| attempts.get(id).is_some_and(Attempt::waits));
     }
 
-    /// Takes a server for the attempt and runs its program, from the start or from where it waited.
-    #[inline(always)]
-    fn start(&mut self, id: Id) -> Next {
-        let attempt = &mut self.attempts[id];
-        let tier = &mut self.tiers[attempt.tier.index()];
-        let resumed = attempt.state == State::Resuming;
-        take_server(tier, tier.station(attempt.replica), attempt, self.left);
-        if resumed { Some(id) } else { self.begin_service(id) }
-    }
-
     /// The attempt, which has a server, begins its program. One that is a single piece of work runs
     /// none.
     #[inline(always)]
     fn begin_service(&mut self, id: Id) -> Next {
+        let now = self.now;
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
-        tier.meter.wait.add(self.now.since(attempt.arrived));
+        tier.meter.wait.add(now.since(attempt.arrived));
+        let (Some(work), false) = (
+            tier.leaf[usize::from(attempt.class)],
+            attempt.traced || is_late(tier, attempt, now),
+        ) else {
+            return self.begin_program(id);
+        };
+        let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+        let (service, under_way) = self.services.open();
+        *under_way = Service::of(now, span, tier.paused);
+        attempt.service = service;
+        attempt.state = State::Working;
+        let lasts = now.until(tier.paused_until) + span;
+        end_after(&mut self.events, now, lasts, tier.work, id);
+        None
+    }
+
+    #[inline(never)]
+    fn begin_program(&mut self, id: Id) -> Next {
+        let attempt = &mut self.attempts[id];
+        attempt.state = State::Running;
         if attempt.traced {
             self.details[id.slot as usize].started = self.now;
         }
-        let class = usize::from(attempt.class);
-        if !tier.leaf[class] {
-            self.make_ready(id);
-            let attempt = &self.attempts[id];
-            self.services[attempt.service].read = self.tiers[attempt.tier.index()].version;
-            return self.proceed(id);
-        }
-        if too_late(self.now, attempt.deadline, tier.rule.min_remaining) {
-            return self.answer(id, Outcome::Refused(Reason::Deadline));
-        }
-        let law = &tier.rule.programs[class].works[0];
-        let span = law.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
-        let (service, under_way) = self.services.open();
-        under_way.first_call = Id::NONE;
-        attempt.service = service;
-        self.work(id, span)
+        self.make_ready(id);
+        let attempt = &self.attempts[id];
+        self.services[attempt.service].read = self.tiers[attempt.tier.index()].version;
+        self.proceed(id)
     }
 
     /// Opens the service of an attempt, where that has not been done in the queue.
@@ -182,43 +187,50 @@ impl Simulation<'_> {
 
     /// Serves those who wait, while there are servers.
     #[inline(always)]
-    pub(super) fn serve_queue(&mut self, station: StationId) {
-        self.do_refusals(station);
-        while let Some(id) = self.next_in_queue(station) {
-            let attempt = &self.attempts[id];
-            let tier = &mut self.tiers[station.tier.index()];
+    pub(super) fn serve_queue(&mut self, id: StationId) {
+        let now = self.now;
+        if self.tiers[id.tier.index()].stations[id.index as usize].debt > Span::ZERO {
+            self.do_refusals(id);
+        }
+        loop {
+            let tier = &mut self.tiers[id.tier.index()];
             let rule = tier.rule;
-            let skipped = !attempt.awaited() && rule.abandoned != Abandoned::Finish;
-            let expired = too_late(self.now, attempt.deadline, rule.min_remaining);
-            if (skipped || expired) && attempt.state == State::Queued {
-                tier.meter.in_flight.down(self.left);
-                let reason = if expired { Reason::Deadline } else { Reason::Left };
-                let next = self.refuse(id, reason);
-                self.go_on(next);
+            let station = &mut tier.stations[id.index as usize];
+            if tier.conditions.paused || station.waiting.is_empty() || !station.servers.free() {
+                return;
+            }
+            let attempts = &self.attempts;
+            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
+            let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
+            if let Some(after) = station.waiting.first(rule.queue.discipline) {
+                attempts.prefetch(after.slot);
+            }
+            tier.meter.queue.down(self.left);
+            let attempt = &mut self.attempts[id];
+            let resumes = attempt.state == State::Resuming;
+            let late = is_late(tier, attempt, now);
+            if !resumes && (late || is_unwanted(tier, attempt)) {
+                self.skip(id, if late { Reason::Deadline } else { Reason::Left });
+                continue;
+            }
+            take_server(tier, attempt, self.left);
+            if resumes {
+                attempt.state = State::Running;
+                self.go_on(Some(id));
             } else {
-                let next = self.start(id);
+                let next = self.begin_service(id);
                 self.go_on(next);
             }
         }
     }
 
-    /// Takes the next out of a queue, if there is a server for it.
-    #[inline(always)]
-    fn next_in_queue(&mut self, station: StationId) -> Option<Id> {
-        let tier = &mut self.tiers[station.tier.index()];
-        let (paused, discipline) = (tier.conditions.paused, tier.rule.queue.discipline);
-        let station = &mut tier.stations[station.index as usize];
-        if paused || station.waiting.is_empty() || !station.servers.free() {
-            return None;
-        }
-        let attempts = &self.attempts;
-        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-        let next = station.waiting.pop(discipline, waits)?;
-        if let Some(after) = station.waiting.first(discipline) {
-            attempts.prefetch(after);
-        }
-        tier.meter.queue.down(self.left);
-        Some(next)
+    /// Turns away one that has come to the head of the queue.
+    #[inline(never)]
+    fn skip(&mut self, id: Id, reason: Reason) {
+        let tier = self.attempts[id].tier;
+        self.tiers[tier.index()].meter.in_flight.down(self.left);
+        let next = self.refuse(id, reason);
+        self.go_on(next);
     }
 
     /// The attempt goes on, and after its answer the one that waited for it, and so on.
@@ -336,13 +348,7 @@ impl Simulation<'_> {
         service.work = span;
         service.work_began = self.now;
         service.pauses = tier.paused;
-        let lasts = standstill + span;
-        match tier.work {
-            Some((constant, lane)) if lasts == constant => {
-                self.events.push_in(lane, self.now, Event::WorkEnd(id));
-            }
-            _ => self.events.push(self.now + lasts, Event::WorkEnd(id)),
-        }
+        end_after(&mut self.events, self.now, standstill + span, tier.work, id);
         None
     }
 
@@ -353,7 +359,7 @@ impl Simulation<'_> {
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         self.services.prefetch(attempt.service);
         if let Caller::Call(call) = attempt.caller {
-            self.calls.prefetch(call);
+            self.calls.prefetch(call.slot);
         }
         let tier = &mut self.tiers[attempt.tier.index()];
         let service = &mut self.services[attempt.service];
@@ -364,9 +370,12 @@ impl Simulation<'_> {
             return None;
         }
         note_work(tier, attempt.alone_since, service, self.now);
-        if tier.leaf[usize::from(attempt.class)] {
+        if tier.leaf[usize::from(attempt.class)].is_some() {
             let failed = fails(attempt.key, tier.failing);
-            return self.answer(id, if failed { Outcome::Failed } else { Outcome::Ok });
+            let outcome = if failed { Outcome::Failed } else { Outcome::Ok };
+            note_answer(tier, attempt, outcome, self.now, self.left);
+            self.freed.push(leave_server(tier, attempt, self.left));
+            return self.reply(id, outcome);
         }
         attempt.state = State::Running;
         service.work = Span::ZERO;
@@ -405,7 +414,9 @@ impl Simulation<'_> {
         let index = tier.station(attempt.replica);
         let station = &mut tier.stations[index as usize];
         if !tier.conditions.paused && station.servers.free() {
-            return self.start(id);
+            take_server(tier, attempt, self.left);
+            attempt.state = State::Running;
+            return Some(id);
         }
         station.waiting.push_resumed(id);
         tier.meter.queue.up(self.left);
@@ -453,17 +464,7 @@ impl Simulation<'_> {
             return None;
         }
         let tier = &mut self.tiers[attempt.tier.index()];
-        let meter = &mut tier.meter;
-        meter.in_flight.down(self.left);
-        if let Outcome::Refused(reason) = outcome {
-            meter.counts.refused[reason as usize] += 1;
-        } else {
-            let useful = outcome == Outcome::Ok && attempt.alone_since == Time::NEVER;
-            meter.counts.finished += 1;
-            meter.counts.good += u64::from(useful);
-            meter.counts.failed += u64::from(outcome == Outcome::Failed);
-            meter.sojourn.add(self.now.since(attempt.arrived));
-        }
+        note_answer(tier, attempt, outcome, self.now, self.left);
         if attempt.holds_server {
             self.freed.push(leave_server(tier, attempt, self.left));
         }
@@ -481,6 +482,9 @@ impl Simulation<'_> {
             return None;
         }
         let edge = &self.edges[attempt.edge.index()];
+        if edge.instant && edge.delay == Span::ZERO {
+            return self.receive(id);
+        }
         let network = &edge.rule.network;
         if network.loses_reply(attempt.key) {
             attempt.state = State::Lost;
@@ -502,13 +506,65 @@ impl Simulation<'_> {
     }
 }
 
-/// Gives the attempt a server of a station.
+/// Gives the attempt a server of its station.
 #[inline(always)]
-fn take_server(tier: &mut TierRun<'_>, station: u32, attempt: &mut Attempt, left: Span) {
-    tier.stations[station as usize].servers.take();
+fn take_server(tier: &mut TierRun<'_>, attempt: &mut Attempt, left: Span) {
+    let index = tier.station(attempt.replica);
+    tier.stations[index as usize].servers.take();
     tier.meter.busy.up(left);
     attempt.holds_server = true;
-    attempt.state = State::Running;
+}
+
+/// Whether too little time is left for the attempt to begin.
+#[inline(always)]
+fn is_late(tier: &TierRun<'_>, attempt: &Attempt, now: Time) -> bool {
+    too_late(now, attempt.deadline, tier.rule.min_remaining)
+}
+
+/// Whether the tier leaves the attempt aside, since nobody waits for it.
+#[inline(always)]
+fn is_unwanted(tier: &TierRun<'_>, attempt: &Attempt) -> bool {
+    !attempt.awaited() && tier.rule.abandoned != Abandoned::Finish
+}
+
+/// Plans the end of a piece of work that takes so long from `now`; `lane` is that of the tier's
+/// constant work.
+#[inline(always)]
+fn end_after(
+    events: &mut EventList<Event>,
+    now: Time,
+    lasts: Span,
+    lane: Option<(Span, Lane)>,
+    id: Id,
+) {
+    match lane {
+        Some((constant, lane)) if lasts == constant => {
+            events.push_in(lane, now, Event::WorkEnd(id));
+        }
+        _ => events.push(now + lasts, Event::WorkEnd(id)),
+    }
+}
+
+/// Counts the answer of a callee.
+#[inline(always)]
+fn note_answer(
+    tier: &mut TierRun<'_>,
+    attempt: &Attempt,
+    outcome: Outcome,
+    now: Time,
+    left: Span,
+) {
+    let meter = &mut tier.meter;
+    meter.in_flight.down(left);
+    if let Outcome::Refused(reason) = outcome {
+        meter.counts.refused[reason as usize] += 1;
+        return;
+    }
+    let useful = outcome == Outcome::Ok && attempt.alone_since == Time::NEVER;
+    meter.counts.finished += 1;
+    meter.counts.good += u64::from(useful);
+    meter.counts.failed += u64::from(outcome == Outcome::Failed);
+    meter.sojourn.add(now.since(attempt.arrived));
 }
 
 /// Takes the server of an attempt back and says where it is free.

@@ -20,6 +20,7 @@ use crate::mechanism::cache::{Cache, Entries};
 use crate::mechanism::concurrency::Servers;
 use crate::mechanism::conditions::TierConditions;
 use crate::mechanism::idempotency::Ledger;
+use crate::mechanism::network::Network;
 use crate::mechanism::optimistic::Version;
 use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pace::Pacer;
@@ -28,7 +29,7 @@ use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 use crate::mechanism::throttle::History;
 use crate::mechanism::timer::Timer;
-use crate::mechanism::work::{Drawn, failing_share};
+use crate::mechanism::work::{Drawn, Work, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
 
 /// One try of a call at its callee; or a user request, at its client. One cache line, since a storm
@@ -94,6 +95,14 @@ pub struct Service {
     pub pending: u16,
     /// The record of an optimistic tier, as it was read.
     pub read: Version,
+}
+
+impl Service {
+    /// A piece of work without calls.
+    #[inline(always)]
+    pub fn of(work_began: Time, work: Span, pauses: Span) -> Self {
+        Service { work_began, work, pauses, ..Service::default() }
+    }
 }
 
 /// What few want to know of an attempt: caches, writes and the trace.
@@ -312,8 +321,8 @@ pub struct TierRun<'m> {
     /// By class, the one call that is all that its requests do, where nothing else can befall them;
     /// client tiers only.
     pub direct: Vec<Option<EdgeId>>,
-    /// By class, whether an attempt is one piece of work and nothing else.
-    pub leaf: Vec<bool>,
+    /// By class, the work of an attempt that is this one piece of work and nothing else.
+    pub leaf: Vec<Option<&'m Work>>,
     /// The first constant length of work, and its lane.
     pub work: Option<(Span, Lane)>,
     /// Counters of the current window.
@@ -354,7 +363,7 @@ impl<'m> TierRun<'m> {
             conditions: TierConditions::CALM,
             failing: failing_share(rule.errors, 0.0),
             direct,
-            leaf: rule.programs.iter().map(|program| is_leaf(rule, program)).collect(),
+            leaf: rule.programs.iter().map(|program| leaf(rule, program)).collect(),
             work: None,
             meter: TierMeter::default(),
             replicas: 0,
@@ -400,11 +409,12 @@ impl<'m> TierRun<'m> {
     }
 }
 
-/// Whether an attempt at this tier is one piece of work, of a length drawn at its start, and
-/// nothing else.
-fn is_leaf(rule: &Tier, program: &Program) -> bool {
+/// The work of an attempt at this tier that is one piece of work, of a length drawn at its start,
+/// and nothing else.
+fn leaf<'m>(rule: &Tier, program: &'m Program) -> Option<&'m Work> {
     let plain = rule.write.is_none() && !rule.optimistic && rule.drawn == Drawn::AtStart;
-    plain && program.ops == [Op::Work(0), Op::End]
+    let leaf = plain && program.ops == [Op::Work(0), Op::End];
+    if leaf { program.works.first() } else { None }
 }
 
 /// An edge in a run.
@@ -418,6 +428,12 @@ pub struct EdgeRun<'m> {
     pub timeout: Option<(Span, Lane)>,
     /// The clock by which its caller acts.
     pub timer: Option<Timer>,
+    /// Whether its callers turn their own attempts away, now and then, or hold them back.
+    pub guarded: bool,
+    /// Whether an attempt just leaves: nobody looks at it, and it needs nothing.
+    pub plain: bool,
+    /// Whether nothing takes time on the way, nor gets lost, as long as nobody delays it.
+    pub instant: bool,
     /// Counters of the current window.
     pub meter: EdgeMeter,
     /// Connections, by replica of the caller.
@@ -443,6 +459,9 @@ impl<'m> EdgeRun<'m> {
             delay: Span::ZERO,
             timeout: None,
             timer: caller.timer,
+            guarded: rule.throttle.is_some() || rule.breaker.is_some() || rule.pace.is_some(),
+            instant: rule.network == Network::default(),
+            plain: rule.pool.is_none() && rule.budget.is_none() && !caller.is_herd(),
             meter: EdgeMeter::default(),
             pools: Vec::new(),
             buckets: Vec::new(),
@@ -483,14 +502,6 @@ impl<'m> EdgeRun<'m> {
         Some((rule, &mut self.buckets[bucket]))
     }
 
-    /// Whether a replica of the caller turns its own attempts away, now and then, or holds them
-    /// back.
-    #[inline]
-    pub fn is_guarded(&self) -> bool {
-        let Edge { throttle, breaker, pace, .. } = self.rule;
-        throttle.is_some() || breaker.is_some() || pace.is_some()
-    }
-
     /// The cache, with its rule.
     #[inline]
     pub fn cache(&mut self) -> Option<(&'m Cache, &mut Entries)> {
@@ -509,6 +520,8 @@ pub struct SourceRun {
     pub key: Key,
     /// The client tier whose requests it makes.
     pub tier: TierId,
+    /// The clock of its clients.
+    pub timer: Option<Timer>,
     /// The request that it makes next.
     pub upcoming: Upcoming,
     /// Requests it has made, to number them.

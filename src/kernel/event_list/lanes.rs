@@ -10,6 +10,7 @@
 //! is as fast.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use super::Entry;
 use crate::kernel::time::Span;
@@ -17,23 +18,26 @@ use crate::kernel::time::Span;
 /// At most so many lanes.
 pub(super) const MAX_LANES: usize = 8;
 
-/// The key of an empty lane, past every other.
-const EMPTY: u128 = u128::MAX;
-
 /// The lanes.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes<E> {
+pub(super) struct Lanes {
     spans: Vec<Span>,
-    queues: Vec<VecDeque<Entry<E>>>,
-    /// Key of the first entry of each lane.
-    heads: [u128; MAX_LANES],
+    /// First entry of each lane; [`Entry::NONE`] of an empty one.
+    heads: [Entry; MAX_LANES],
+    /// All others.
+    queues: [VecDeque<Entry>; MAX_LANES],
     /// The lane with the lowest head.
     first: usize,
 }
 
-impl<E: Copy> Lanes<E> {
+impl Lanes {
     pub fn new() -> Self {
-        Lanes { spans: Vec::new(), queues: Vec::new(), heads: [EMPTY; MAX_LANES], first: 0 }
+        Lanes {
+            spans: Vec::new(),
+            heads: [Entry::NONE; MAX_LANES],
+            queues: Default::default(),
+            first: 0,
+        }
     }
 
     /// The number of the lane for `span`, a new one while there are fewer than [`MAX_LANES`].
@@ -43,64 +47,74 @@ impl<E: Copy> Lanes<E> {
             return lane;
         }
         self.spans.push(span);
-        self.queues.push(VecDeque::new());
         Some(self.spans.len() - 1)
     }
 
     pub fn clear(&mut self) {
         self.spans.clear();
-        self.queues.clear();
-        self.heads = [EMPTY; MAX_LANES];
+        self.heads = [Entry::NONE; MAX_LANES];
+        self.queues.iter_mut().for_each(VecDeque::clear);
         self.first = 0;
     }
 
     /// The span of a lane.
-    #[inline]
+    #[inline(always)]
     pub fn span(&self, lane: usize) -> Span {
         self.spans[lane]
     }
 
-    #[inline]
-    pub fn push(&mut self, lane: usize, entry: Entry<E>) {
-        let queue = &mut self.queues[lane];
-        debug_assert!(queue.back().is_none_or(|last| last.key() < entry.key()), "lane in disorder");
-        queue.push_back(entry);
-        if self.heads[lane] == EMPTY {
-            self.heads[lane] = entry.key();
-            if self.heads[lane] < self.first_key() {
-                self.first = lane;
-            }
+    #[inline(always)]
+    pub fn push(&mut self, lane: usize, entry: Entry) {
+        let head = &mut self.heads[lane];
+        if head.is_some() {
+            let queue = &mut self.queues[lane];
+            let last = queue.back().unwrap_or(head);
+            debug_assert!(last.key() < entry.key(), "lane in disorder");
+            return queue.push_back(entry);
+        }
+        *head = entry;
+        if entry.key() < self.first().key() {
+            self.first = lane;
         }
     }
 
-    /// The key of the earliest entry of all lanes; past every key when there is none.
-    #[inline]
-    pub fn first_key(&self) -> u128 {
-        self.heads[self.first]
-    }
-
-    /// The earliest event of all lanes.
-    #[inline]
-    pub fn ahead(&self) -> Option<E> {
-        self.queues.get(self.first)?.front().map(|entry| entry.event)
+    /// The earliest entry of all lanes; [`Entry::NONE`] when there is none.
+    #[inline(always)]
+    pub fn first(&self) -> &Entry {
+        &self.heads[self.first % MAX_LANES]
     }
 
     /// Takes the earliest entry of all lanes.
-    #[inline]
-    pub fn pop(&mut self) -> Option<Entry<E>> {
-        let queue = self.queues.get_mut(self.first)?;
-        let entry = queue.pop_front();
-        self.heads[self.first] = queue.front().map_or(EMPTY, Entry::key);
-        let mut lowest = self.first_key();
-        for (lane, &head) in self.heads.iter().enumerate().take(self.spans.len()) {
-            if head < lowest {
-                (self.first, lowest) = (lane, head);
-            }
+    #[inline(always)]
+    pub fn pop(&mut self) -> Entry {
+        let lane = self.first % MAX_LANES;
+        let next = self.queues[lane].pop_front().unwrap_or(Entry::NONE);
+        let entry = mem::replace(&mut self.heads[lane], next);
+        if self.spans.len() > 1 {
+            self.find_first(next.key());
         }
         entry
     }
 
+    /// The lane with the lowest head, when `lowest` is the one of the lane that was.
+    #[inline(always)]
+    fn find_first(&mut self, mut lowest: u128) {
+        for (lane, head) in self.heads.iter().enumerate().take(self.spans.len()) {
+            if head.key() < lowest {
+                (self.first, lowest) = (lane, head.key());
+            }
+        }
+    }
+
+    /// The rest of the first entry of all lanes, and of the one behind it in its lane.
+    #[inline(always)]
+    pub fn ahead(&self) -> [u64; 2] {
+        let second = self.queues[self.first % MAX_LANES].front();
+        [self.first().rest, second.map_or(0, |entry| entry.rest)]
+    }
+
     pub fn len(&self) -> usize {
-        self.queues.iter().map(VecDeque::len).sum()
+        let heads = self.heads.iter().filter(|head| head.is_some()).count();
+        heads + self.queues.iter().map(VecDeque::len).sum::<usize>()
     }
 }

@@ -43,9 +43,9 @@ const KEPT: usize = 32;
 
 /// The wheel.
 #[derive(Clone, Debug)]
-pub(super) struct Wheel<E> {
+pub(super) struct Wheel {
     /// Descending; every entry here leaves before every entry in the slots.
-    bottom: Vec<Entry<E>>,
+    bottom: Vec<Entry>,
     /// Pushes before this time go to the bottom, all others to the slots. Equal times may lie on
     /// both sides, since a later push has the higher sequence.
     bound: u64,
@@ -56,7 +56,7 @@ pub(super) struct Wheel<E> {
     /// Bit per slot: it has entries.
     occupied: [u64; LEVELS],
     slots: Box<[[Slot; SLOTS]; LEVELS]>,
-    pool: Pool<E>,
+    pool: Pool,
 }
 
 /// Entries of one slot: `len` of them in a list of chunks; only the first may be part full.
@@ -66,7 +66,7 @@ struct Slot {
     len: u32,
 }
 
-impl<E: Copy> Wheel<E> {
+impl Wheel {
     pub fn new() -> Self {
         Wheel {
             bottom: Vec::new(),
@@ -88,24 +88,18 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Adds an entry, whose sequence must be the highest so far.
-    #[inline]
-    pub fn push(&mut self, entry: Entry<E>) {
-        if entry.time.nanos() >= self.bound {
-            return self.place(entry);
-        }
-        if self.bottom.len() < SMALL {
+    #[inline(always)]
+    pub fn push(&mut self, entry: Entry) {
+        if entry.time < self.bound && self.bottom.len() < SMALL {
             return self.slide_in(entry);
         }
-        let at = self.bottom.partition_point(|other| other.time > entry.time);
-        self.bottom.insert(at, entry);
-        if self.bottom.len() > BOTTOM {
-            self.spill();
-        }
+        let Entry { time, order, rest } = entry;
+        self.push_far(time, order, rest);
     }
 
     /// Inserts into a small bottom: cheaper than a search and a block move.
-    #[inline]
-    fn slide_in(&mut self, entry: Entry<E>) {
+    #[inline(always)]
+    fn slide_in(&mut self, entry: Entry) {
         let mut at = self.bottom.len();
         self.bottom.push(entry);
         while at > 0 && self.bottom[at - 1].time <= entry.time {
@@ -115,35 +109,57 @@ impl<E: Copy> Wheel<E> {
         self.bottom[at] = entry;
     }
 
-    /// The earliest entry, if one lies before `limit`; perhaps also if the earliest lies later.
-    #[inline]
-    pub fn peek(&mut self, limit: u64) -> Option<&Entry<E>> {
-        if self.bottom.is_empty() {
-            self.refill(limit);
+    /// Adds an entry to the slots or a large bottom; by its parts, which stay in registers.
+    #[inline(never)]
+    fn push_far(&mut self, time: u64, order: u64, rest: u64) {
+        let entry = Entry { time, order, rest };
+        if time >= self.bound {
+            return self.place(entry);
         }
+        let at = self.bottom.partition_point(|other| other.time > time);
+        self.bottom.insert(at, entry);
+        if self.bottom.len() > BOTTOM {
+            self.spill();
+        }
+    }
+
+    /// Whether the earliest entry is still to be looked for.
+    #[inline(always)]
+    pub fn is_to_fill(&self) -> bool {
+        self.bottom.is_empty() && self.levels != 0
+    }
+
+    /// The earliest entry that has been looked for.
+    #[inline(always)]
+    pub fn first(&self) -> Option<&Entry> {
         self.bottom.last()
     }
 
-    /// The earliest event, where it is at hand.
-    #[inline]
-    pub fn ahead(&self) -> Option<E> {
-        self.bottom.last().map(|entry| entry.event)
+    /// The rest of the first two that have been looked for.
+    #[inline(always)]
+    pub fn ahead(&self) -> [u64; 2] {
+        match self.bottom[..] {
+            [.., second, first] => [first.rest, second.rest],
+            _ => [0; 2],
+        }
     }
 
-    /// Takes what `peek` has shown.
-    #[inline]
-    pub fn pop(&mut self) -> Option<Entry<E>> {
-        self.bottom.pop()
+    /// Takes what `first` has shown.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Entry {
+        self.bottom.pop().unwrap_or(Entry::NONE)
     }
 
     pub fn len(&self) -> usize {
         self.bottom.len() + self.slots.iter().flatten().map(|slot| slot.len as usize).sum::<usize>()
     }
 
-    /// Fills the empty bottom, unless every entry lies at `limit` or later. Up to there `origin`
+    /// Fills the empty bottom, so that it shows the earliest entry, unless every one lies at
+    /// `limit` or later. Up to there `origin`
     /// may not move: pushes before it are still to come. Where it moves, `bound` moves with it, so
     /// that a push before it finds the bottom and never a slot.
-    fn refill(&mut self, limit: u64) {
+    #[inline(never)]
+    pub fn fill(&mut self, limit: u64) {
         while let Some((level, digit)) = self.next_slot() {
             let start = self.start(level, digit);
             if start >= limit {
@@ -177,7 +193,7 @@ impl<E: Copy> Wheel<E> {
         self.bound = if self.levels == 0 && self.bottom.len() <= FEW {
             u64::MAX
         } else {
-            self.bottom[0].time.nanos()
+            self.bottom[0].time
         };
     }
 
@@ -195,7 +211,7 @@ impl<E: Copy> Wheel<E> {
     #[cold]
     fn spill(&mut self) {
         let surplus = self.bottom.len() - KEPT;
-        let bound = self.bottom[surplus - 1].time.nanos();
+        let bound = self.bottom[surplus - 1].time;
         if bound < self.origin {
             return;
         }
@@ -209,7 +225,7 @@ impl<E: Copy> Wheel<E> {
     fn spread(&mut self, slot: Slot) {
         let (mut chunk, mut left) = (slot.chunk, slot.len as usize);
         while left > 0 {
-            let range = Pool::<E>::filled(chunk, left);
+            let range = Pool::filled(chunk, left);
             left -= range.len();
             for index in range {
                 self.place(self.pool.entries[index]);
@@ -220,8 +236,8 @@ impl<E: Copy> Wheel<E> {
 
     /// Puts an entry of `origin` or later into its slot.
     #[inline]
-    fn place(&mut self, entry: Entry<E>) {
-        let time = entry.time.nanos();
+    fn place(&mut self, entry: Entry) {
+        let time = entry.time;
         debug_assert!(time >= self.origin, "slots begin at the origin");
         let level = ((time ^ self.origin) | 1).ilog2() / DIGIT_BITS;
         let digit = (time >> (level * DIGIT_BITS)) as usize % SLOTS;
@@ -254,9 +270,9 @@ impl<E: Copy> Wheel<E> {
 
 /// Chunks of entries for all slots.
 #[derive(Clone, Debug)]
-struct Pool<E> {
+struct Pool {
     /// `CHUNK` entries per chunk; what lies past the end of a slot is left over.
-    entries: Vec<Entry<E>>,
+    entries: Vec<Entry>,
     /// Per chunk the next one of its list.
     next: Vec<u32>,
     /// First of the list of free chunks.
@@ -266,7 +282,7 @@ struct Pool<E> {
 const CHUNK: usize = 16;
 const NO_CHUNK: u32 = u32::MAX;
 
-impl<E: Copy> Pool<E> {
+impl Pool {
     fn new() -> Self {
         Pool { entries: Vec::new(), next: Vec::new(), free: NO_CHUNK }
     }
@@ -278,7 +294,7 @@ impl<E: Copy> Pool<E> {
     }
 
     #[inline]
-    fn append(&mut self, slot: &mut Slot, entry: Entry<E>) {
+    fn append(&mut self, slot: &mut Slot, entry: Entry) {
         let fill = slot.len as usize % CHUNK;
         if fill == 0 {
             slot.chunk = self.take(slot.chunk, entry);
@@ -289,7 +305,7 @@ impl<E: Copy> Pool<E> {
 
     /// A chunk that has `next` after it. `filler` is any entry, to fill a new chunk with.
     #[inline]
-    fn take(&mut self, next: u32, filler: Entry<E>) -> u32 {
+    fn take(&mut self, next: u32, filler: Entry) -> u32 {
         if self.free == NO_CHUNK {
             self.free = self.next.len() as u32;
             self.next.push(NO_CHUNK);
@@ -312,7 +328,7 @@ impl<E: Copy> Pool<E> {
         first..first + (left - 1) % CHUNK + 1
     }
 
-    fn drain(&mut self, slot: Slot, to: &mut Vec<Entry<E>>) {
+    fn drain(&mut self, slot: Slot, to: &mut Vec<Entry>) {
         let (mut chunk, mut left) = (slot.chunk, slot.len as usize);
         while left > 0 {
             let range = Self::filled(chunk, left);

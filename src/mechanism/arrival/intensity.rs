@@ -103,8 +103,19 @@ impl Intensity {
     }
 
     /// The instant at which Λ reaches the state's cumulative count; `None` when it never does.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reach(&self, state: &mut SourceState) -> Option<Time> {
+        let seconds = match &self.points[state.segment..] {
+            // No division by a slope after the last point, where most of a run lies.
+            [(t0, rate, before)] => t0 + (state.cumulative - before) / rate,
+            _ => self.reach_between(state),
+        };
+        seconds.is_finite().then(|| Time::ZERO + Span::from_seconds(seconds))
+    }
+
+    /// The same (s), while there may be a point to come.
+    #[inline(never)]
+    fn reach_between(&self, state: &mut SourceState) -> f64 {
         while self.points.get(state.segment + 1).is_some_and(|next| next.2 <= state.cumulative) {
             state.segment += 1;
         }
@@ -118,7 +129,6 @@ impl Intensity {
             // needed = r0·s + slope·s²/2, in the form that stays exact for a small slope.
             2.0 * needed / (r0 + (r0 * r0 + 2.0 * slope * needed).max(0.0).sqrt())
         };
-        let seconds = t0 + elapsed;
-        seconds.is_finite().then(|| Time::ZERO + Span::from_seconds(seconds))
+        t0 + elapsed
     }
 }

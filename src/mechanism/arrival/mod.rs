@@ -302,7 +302,7 @@ impl Source {
     ///
     /// `key` is the source's own: the n-th request of a source comes at the same instant in every
     /// run of one seed.
-    #[inline]
+    #[inline(always)]
     pub fn next(
         &self,
         state: &mut SourceState,
@@ -313,24 +313,32 @@ impl Source {
         let request = key.child(number);
         state.issued += 1;
         let time = match &self.pattern {
+            // The most frequent pattern, without a call.
             Pattern::Open { intensity, poisson: true } => {
                 let gap: f64 = Exp1.sample(&mut request.stream(Purpose::Gap));
                 state.cumulative += gap;
                 intensity.reach(state)?
             }
-            Pattern::Open { intensity, poisson: false } => {
+            Pattern::Herd(herd) => return next_of_herd(herd, state, key, timer),
+            _ => self.instant(state, number)?,
+        };
+        (time < self.until).then_some(Upcoming { time, key: request, client: None })
+    }
+
+    #[inline(never)]
+    fn instant(&self, state: &mut SourceState, number: u64) -> Option<Time> {
+        match &self.pattern {
+            Pattern::Open { intensity, .. } => {
                 state.cumulative = (number + 1) as f64;
-                intensity.reach(state)?
+                intensity.reach(state)
             }
             Pattern::Burst { requests, over } => {
                 let share = number as f64 / *requests as f64;
-                (number < *requests).then(|| self.from + over.scaled(share))?
+                (number < *requests).then(|| self.from + over.scaled(share))
             }
-            Pattern::Herd(herd) => return next_of_herd(herd, state, key, timer),
-            Pattern::Trace(times) => *times.get(number as usize)?,
-            Pattern::Closed { .. } => return None,
-        };
-        (time < self.until).then_some(Upcoming { time, key: request, client: None })
+            Pattern::Trace(times) => times.get(number as usize).copied(),
+            Pattern::Herd(_) | Pattern::Closed { .. } => None,
+        }
     }
 
     /// Number of clients that go round in a closed loop; zero for open sources.

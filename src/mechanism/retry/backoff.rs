@@ -70,8 +70,14 @@ pub enum Jitter {
 impl Backoff {
     /// The wait after `made` attempts; `previous` is the one before, `draw` gives a number uniform
     /// in [0, 1).
-    #[inline]
+    #[inline(always)]
     pub(super) fn wait(&self, made: u32, previous: Span, draw: impl Fn() -> f64) -> Span {
+        // The most frequent one in a storm, without a call.
+        if *self == Backoff::Immediate { Span::ZERO } else { self.delay(made, previous, draw) }
+    }
+
+    #[inline(never)]
+    fn delay(&self, made: u32, previous: Span, draw: impl Fn() -> f64) -> Span {
         match *self {
             Backoff::Immediate => Span::ZERO,
             Backoff::Fixed { wait, jitter } => jitter.spread(wait, draw),

@@ -219,7 +219,7 @@ impl Heed {
 impl Retry {
     /// The wait before the next attempt, or `None` to give up. `key` is that of the call, `caller`
     /// the number of the client or replica that makes it.
-    #[inline]
+    #[inline(always)]
     pub fn next_wait(
         &self,
         state: &mut RetryState,
