@@ -2,6 +2,7 @@
 
 pub mod distribution;
 pub mod event_list;
+pub mod pages;
 pub mod random;
 pub mod slab;
 pub mod time;

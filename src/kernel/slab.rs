@@ -4,6 +4,8 @@
 
 use std::num::NonZeroU32;
 
+use super::pages;
+
 /// The name of a record: its slot, and how often the slot has been used. Never zero, so that an
 /// `enum` with an `Id` in it needs no room for its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,11 +69,7 @@ impl<T> Slab<T> {
     /// Empty, with addresses for so many records: they take memory as they are used, and growing up
     /// to there moves nothing.
     pub fn with_capacity(records: usize) -> Self {
-        Slab {
-            generations: Vec::with_capacity(records),
-            records: Vec::with_capacity(records),
-            free: Vec::new(),
-        }
+        Slab { generations: pages::room(records), records: pages::room(records), free: Vec::new() }
     }
 
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
@@ -205,6 +203,11 @@ pub struct Arena<T> {
 }
 
 impl<T: Default> Arena<T> {
+    /// Empty, with addresses for so many records.
+    pub fn with_capacity(records: usize) -> Self {
+        Arena { records: pages::room(records), free: Vec::new() }
+    }
+
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new.
     #[inline(always)]
     pub fn open(&mut self) -> (u32, &mut T) {
@@ -225,6 +228,7 @@ impl<T: Default> Arena<T> {
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
         prefetch(&self.records, slot);
+        prefetch(&self.records, slot.wrapping_add(1));
     }
 
     /// Forgets all records, and keeps the room.

@@ -1,9 +1,10 @@
 //! The simulation: the loop, and the one world that changes.
 //!
 //! Read `event` (what can happen), then this file (the loop), then `user` (a request), `calling` (a
-//! call from its first attempt to its end, the caller's side), `serving` (an attempt from delivery
-//! to answer, the callee's side), `refusing` (who is turned away), `leaving` (who leaves before the
-//! end), `control` (windows, triggers, operator). These say *what happens*; how much and whether is
+//! call from its first attempt to its end, the caller's side), `serving` and `working` (an attempt
+//! from delivery to the start of service, and from there to its answer, the callee's side),
+//! `refusing` (who is turned away), `leaving` (who leaves before the end), `control` (windows,
+//! triggers, operator). These say *what happens*; how much and whether is
 //! decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
@@ -17,6 +18,7 @@ mod refusing;
 mod serving;
 mod trace;
 mod user;
+mod working;
 mod world;
 
 use std::mem;
@@ -84,9 +86,9 @@ struct Room {
     services: Arena<Service>,
 }
 
-/// So many attempts, and calls, get their addresses at the start: 32 MB of addresses each, which
+/// So many attempts, and calls, get their addresses at the start: 64 MB of addresses each, which
 /// cost nothing until they are used.
-const ROOM: usize = 1 << 19;
+const ROOM: usize = 1 << 20;
 
 impl Room {
     fn new() -> Self {
@@ -94,7 +96,7 @@ impl Room {
             events: EventList::new(),
             attempts: Slab::with_capacity(ROOM),
             calls: Slab::with_capacity(ROOM),
-            services: Arena::default(),
+            services: Arena::with_capacity(ROOM),
         }
     }
 
@@ -287,8 +289,11 @@ impl<'m> Simulation<'m> {
     #[inline(always)]
     fn foresee(&self, [first, second]: [u64; 2]) {
         self.attempts.prefetch(second as u32);
-        if let Some(&Attempt { caller: Caller::Call(call), .. }) = self.attempts.at(first as u32) {
-            self.calls.prefetch(call.slot);
+        if let Some(attempt) = self.attempts.at(first as u32) {
+            self.services.prefetch(attempt.service);
+            if let Caller::Call(call) = attempt.caller {
+                self.calls.prefetch(call.slot);
+            }
         }
     }
 

@@ -109,8 +109,8 @@ impl Lanes {
     /// The rest of the first entry of all lanes, and of the one behind it in its lane.
     #[inline(always)]
     pub fn ahead(&self) -> [u64; 2] {
-        let second = self.queues[self.first % MAX_LANES].front();
-        [self.first().rest, second.map_or(0, |entry| entry.rest)]
+        let queue = &self.queues[self.first % MAX_LANES];
+        [self.first().rest, queue.get(1).map_or(0, |entry| entry.rest)]
     }
 
     pub fn len(&self) -> usize {

@@ -72,8 +72,11 @@ impl Backoff {
     /// in [0, 1).
     #[inline(always)]
     pub(super) fn wait(&self, made: u32, previous: Span, draw: impl Fn() -> f64) -> Span {
-        // The most frequent one in a storm, without a call.
-        if *self == Backoff::Immediate { Span::ZERO } else { self.delay(made, previous, draw) }
+        match self {
+            // The most frequent one in a storm, without a call.
+            Backoff::Immediate => Span::ZERO,
+            _ => self.delay(made, previous, draw),
+        }
     }
 
     #[inline(never)]
