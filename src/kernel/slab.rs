@@ -143,8 +143,8 @@ impl<T> Slab<T> {
     /// none is a hint for nothing.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        prefetch(&self.generations, slot);
-        prefetch(&self.records, slot);
+        pages::prefetch_at(&self.generations, slot);
+        pages::prefetch_at(&self.records, slot);
     }
 
     /// All living records.
@@ -227,8 +227,8 @@ impl<T: Default> Arena<T> {
     /// Hints to the processor that a record is wanted soon.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        prefetch(&self.records, slot);
-        prefetch(&self.records, slot.wrapping_add(1));
+        pages::prefetch_at(&self.records, slot);
+        pages::prefetch_at(&self.records, slot.wrapping_add(1));
     }
 
     /// Forgets all records, and keeps the room.
@@ -250,19 +250,6 @@ impl<T> std::ops::IndexMut<u32> for Arena<T> {
     #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut T {
         &mut self.records[slot as usize]
-    }
-}
-
-/// Hints to the processor that an element is wanted soon, so that it is at hand by then. The index
-/// of no element is a hint for nothing.
-#[inline(always)]
-fn prefetch<T>(elements: &[T], index: u32) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = elements.as_ptr().wrapping_add(index as usize);
-        // SAFETY: a hint reads nothing, whatever the address, and every x86-64 processor knows it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
 }
 

@@ -411,7 +411,11 @@ impl Simulation<'_> {
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
-        if self.edges[self.calls[id].edge.index()].guarded {
+        let call = &self.calls[id];
+        if let Parent::Attempt(parent) = call.parent {
+            self.attempts.prefetch(parent.slot);
+        }
+        if self.edges[call.edge.index()].guarded {
             self.remember(id, outcome);
         }
         let call = &mut self.calls[id];

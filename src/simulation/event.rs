@@ -67,6 +67,24 @@ pub enum Event {
     Revival(u16),
 }
 
+impl Event {
+    /// The attempt that it is about.
+    #[inline(always)]
+    pub fn attempt(self) -> Option<Id> {
+        match self {
+            Event::Connected(id)
+            | Event::Delivery(id)
+            | Event::WorkEnd(id)
+            | Event::QueueWaitEnd(id)
+            | Event::Reply(id)
+            | Event::Timeout(id)
+            | Event::PoolWaitEnd(id)
+            | Event::PauseEnd(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 /// Two numbers of an event as one word.
 fn both(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)

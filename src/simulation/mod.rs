@@ -25,6 +25,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
+use crate::kernel::pages;
 use crate::kernel::{Arena, Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
 use crate::measure::{AttemptRow, Herd, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState, Upcoming};
@@ -128,7 +129,7 @@ pub trait Watch {
 impl Watch for () {}
 
 /// Attempts, at 64 bytes each, that a processor's nearer caches hold together with all else.
-const MANY: usize = 4_096;
+const MANY: usize = 16_384;
 
 /// Rows of the trace that are handed over at once.
 const TRACE_BATCH: usize = 131_072;
@@ -175,7 +176,7 @@ impl<'m> Simulation<'m> {
             calls,
             services,
             details: Vec::new(),
-            errands: Vec::new(),
+            errands: pages::room(ROOM),
             tiers: (model.tiers.iter())
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),
@@ -245,7 +246,7 @@ impl<'m> Simulation<'m> {
             self.left = end.since(due.time);
             self.record.totals.events += 1;
             if self.attempts.room() >= MANY {
-                self.foresee(due.ahead);
+                self.foresee(due.ahead());
             }
             let next = self.handle(due.event());
             self.go_on(next);
@@ -284,17 +285,27 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Fetches what the next events are about: where there are many attempts, most have lain
-    /// untouched for long. First the attempt, and one event later the call that it belongs to.
+    /// Fetches what events to come are about: where there are many attempts, most have lain
+    /// untouched for long. First the attempt, and when it is there, what it names.
     #[inline(always)]
-    fn foresee(&self, [first, second]: [u64; 2]) {
-        self.attempts.prefetch(second as u32);
-        if let Some(attempt) = self.attempts.at(first as u32) {
+    fn foresee(&self, [next, later]: [Event; 2]) {
+        if let Some(attempt) = later.attempt() {
+            self.attempts.prefetch(attempt.slot);
+        } else if let Event::RetryDue(call) = later {
+            self.foresee_call(call);
+        }
+        if let Some(attempt) = next.attempt().and_then(|id| self.attempts.at(id.slot)) {
             self.services.prefetch(attempt.service);
             if let Caller::Call(call) = attempt.caller {
-                self.calls.prefetch(call.slot);
+                self.foresee_call(call);
             }
         }
+    }
+
+    #[inline(always)]
+    fn foresee_call(&self, call: Id) {
+        self.calls.prefetch(call.slot);
+        pages::prefetch_at(&self.errands, call.slot);
     }
 
     /// Constant spans of the model get lanes, the most used first: timeouts, then work.

@@ -12,11 +12,15 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use super::Entry;
+use super::{Entry, Hint, NO_HINT};
+use crate::kernel::pages::prefetch;
 use crate::kernel::time::Span;
 
 /// At most so many lanes.
 pub(super) const MAX_LANES: usize = 8;
+
+/// So many entries before its turn an entry is fetched.
+const FAR: usize = 8;
 
 /// The lanes.
 #[derive(Clone, Debug)]
@@ -88,7 +92,10 @@ impl Lanes {
     #[inline(always)]
     pub fn pop(&mut self) -> Entry {
         let lane = self.first % MAX_LANES;
-        let next = self.queues[lane].pop_front().unwrap_or(Entry::NONE);
+        let queue = &mut self.queues[lane];
+        let next = queue.pop_front().unwrap_or(Entry::NONE);
+        // A long queue has left the processor's caches since it was written.
+        queue.get(FAR).inspect(|entry| prefetch(*entry));
         let entry = mem::replace(&mut self.heads[lane], next);
         if self.spans.len() > 1 {
             self.find_first(next.key());
@@ -106,11 +113,11 @@ impl Lanes {
         }
     }
 
-    /// The rest of the first entry of all lanes, and of the one behind it in its lane.
+    /// The first entry of all lanes, and the third of its lane.
     #[inline(always)]
-    pub fn ahead(&self) -> [u64; 2] {
+    pub fn ahead(&self) -> [Hint; 2] {
         let queue = &self.queues[self.first % MAX_LANES];
-        [self.first().rest, queue.get(1).map_or(0, |entry| entry.rest)]
+        [self.first().hint(), queue.get(1).map_or(NO_HINT, Entry::hint)]
     }
 
     pub fn len(&self) -> usize {

@@ -57,13 +57,17 @@ pub struct Lane(usize);
 pub struct Due<E> {
     /// When it happens.
     pub time: Time,
-    /// What two events of the list have packed that are soon to leave, the first before the second:
-    /// a hint of what will be wanted. Any number, where there is none.
-    pub ahead: [u64; 2],
     kind: u8,
     rest: u64,
+    ahead: [Hint; 2],
     event: PhantomData<E>,
 }
+
+/// Kind and rest of an event that is to come.
+type Hint = (u8, u64);
+
+/// No event is to come.
+const NO_HINT: Hint = (u8::MAX, u64::MAX);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -130,7 +134,7 @@ impl<E: Packed> EventList<E> {
         let end = end.nanos();
         if self.soon.is_some() && self.is_first(self.soon) {
             let due = self.soon.time < end;
-            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), [0; 2]));
+            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), [NO_HINT; 2]));
         }
         let lane = self.lanes.first().key();
         if self.wheel.is_to_fill() {
@@ -183,15 +187,22 @@ impl<E: Packed> Default for EventList<E> {
 
 impl<E: Packed> Due<E> {
     #[inline(always)]
-    fn new(Entry { time, order, rest }: Entry, ahead: [u64; 2]) -> Self {
-        let time = Time::from_nanos(time);
-        Due { time, ahead, kind: order as u8, rest, event: PhantomData }
+    fn new(entry: Entry, ahead: [Hint; 2]) -> Self {
+        let (time, (kind, rest)) = (Time::from_nanos(entry.time), entry.hint());
+        Due { time, kind, rest, ahead, event: PhantomData }
     }
 
     /// What happens.
     #[inline(always)]
     pub fn event(self) -> E {
         E::unpack(self.kind, self.rest)
+    }
+
+    /// Two of the events that are to come, the first before the second: a hint of what will be
+    /// wanted soon. Any event where there is none.
+    #[inline(always)]
+    pub fn ahead(&self) -> [E; 2] {
+        self.ahead.map(|(kind, rest)| E::unpack(kind, rest))
     }
 }
 
@@ -202,6 +213,11 @@ impl Entry {
     #[inline(always)]
     fn is_some(&self) -> bool {
         self.order != u64::MAX
+    }
+
+    #[inline(always)]
+    fn hint(&self) -> Hint {
+        (self.order as u8, self.rest)
     }
 
     /// Time, then order of entry, in one comparable number.

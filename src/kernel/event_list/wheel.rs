@@ -24,7 +24,7 @@
 
 use std::mem;
 
-use super::Entry;
+use super::{Entry, Hint, NO_HINT};
 use crate::kernel::pages;
 
 const DIGIT_BITS: u32 = 6;
@@ -136,12 +136,12 @@ impl Wheel {
         self.bottom.last()
     }
 
-    /// The rest of the first two that have been looked for.
+    /// The first that has been looked for, and the third.
     #[inline(always)]
-    pub fn ahead(&self) -> [u64; 2] {
+    pub fn ahead(&self) -> [Hint; 2] {
         match self.bottom[..] {
-            [.., later, _, first] => [first.rest, later.rest],
-            _ => [0; 2],
+            [.., third, _, first] => [first.hint(), third.hint()],
+            _ => [NO_HINT; 2],
         }
     }
 

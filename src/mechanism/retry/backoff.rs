@@ -88,7 +88,12 @@ impl Backoff {
                 jitter.spread(base.scaled(f64::from(made)).min(cap), draw)
             }
             Backoff::Exponential { base, factor, cap, jitter } => {
-                let growth = libm::pow(factor, f64::from(made - 1));
+                // The first powers are exact, and by far the most frequent.
+                let growth = match made {
+                    1 => 1.0,
+                    2 => factor,
+                    _ => libm::pow(factor, f64::from(made - 1)),
+                };
                 jitter.spread(base.scaled(growth).min(cap), draw)
             }
             Backoff::Decorrelated { base, cap } => {
