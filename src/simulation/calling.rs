@@ -44,7 +44,7 @@ impl Simulation<'_> {
         let caller = Party {
             key: attempt.key,
             operation: detail.operation,
-            parent: Parent::Attempt(parent),
+            parent: Parent::Attempt { id: parent, service: attempt.service },
             sibling: self.services[attempt.service].first_call,
             deadline: attempt.deadline,
             alone_since: attempt.alone_since,
@@ -86,13 +86,13 @@ impl Simulation<'_> {
         call.alone = caller.alone_since != Time::NEVER;
         call.traced = caller.traced;
         call.backing_off = false;
-        let made_by_attempt = matches!(caller.parent, Parent::Attempt(_));
+        let made_by_attempt = matches!(caller.parent, Parent::Attempt { .. });
         if made_by_attempt || self.details_wanted(caller.traced) {
             let Party { alone_since, sibling, request, .. } = caller;
             *self.errand_mut(id) = Errand { alone_since, operation, sibling, request };
         }
-        if let Parent::Attempt(parent) = caller.parent {
-            self.services[self.attempts[parent].service].first_call = id;
+        if let Parent::Attempt { service, .. } = caller.parent {
+            self.services[service].first_call = id;
         }
         match &rule.cache {
             Some(cache) if !at_once => {
@@ -412,8 +412,9 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &self.calls[id];
-        if let Parent::Attempt(parent) = call.parent {
+        if let Parent::Attempt { id: parent, service } = call.parent {
             self.attempts.prefetch(parent.slot);
+            self.services.prefetch(service);
         }
         if self.edges[call.edge.index()].guarded {
             self.remember(id, outcome);
@@ -544,8 +545,8 @@ impl Simulation<'_> {
         let key = call.key;
         let rule = self.edges[call.edge.index()].rule;
         let turned_away = outcome == Outcome::Refused(Reason::Admission);
-        let parent = match call.parent {
-            Parent::Attempt(parent) => parent,
+        let (parent, service) = match call.parent {
+            Parent::Attempt { id, service } => (id, service),
             Parent::User { began } => {
                 self.calls.remove(id);
                 self.note_end(rule.caller, began, outcome, turned_away);
@@ -554,7 +555,10 @@ impl Simulation<'_> {
         };
         let sibling = self.errands[id.slot as usize].sibling;
         let caller = &mut self.attempts[parent];
-        let service = &mut self.services[caller.service];
+        if let Caller::Call(above) = caller.caller {
+            self.calls.prefetch(above.slot);
+        }
+        let service = &mut self.services[service];
         if service.first_call == id {
             service.first_call = sibling;
         } else {

@@ -113,12 +113,13 @@ impl Simulation<'_> {
     /// Runs the program of an attempt until it has to wait for something, or to its answer.
     #[inline(never)]
     fn proceed(&mut self, id: Id) -> Next {
+        let attempt = &self.attempts[id];
+        let rule = self.tiers[attempt.tier.index()].rule;
+        let program = &rule.programs[usize::from(attempt.class)];
+        let service = attempt.service;
         loop {
-            let attempt = &mut self.attempts[id];
-            let tier = &self.tiers[attempt.tier.index()];
-            let rule = tier.rule;
-            let program = &rule.programs[usize::from(attempt.class)];
-            let service = &mut self.services[attempt.service];
+            let attempt = &self.attempts[id];
+            let service = &mut self.services[service];
             let step = service.step;
             let op = program.ops[usize::from(step)];
             if op == Op::End {

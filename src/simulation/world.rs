@@ -264,8 +264,13 @@ pub struct Errand {
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
-    /// An attempt.
-    Attempt(Id),
+    /// An attempt, in its service.
+    Attempt {
+        /// Its name.
+        id: Id,
+        /// Its [`Service`].
+        service: u32,
+    },
     /// A user whose request is this one call, so that it needs no attempt of its own. It began at
     /// `began`.
     User { began: Time },
@@ -275,7 +280,7 @@ impl Default for Call {
     fn default() -> Self {
         Call {
             key: Key::default(),
-            parent: Parent::Attempt(Id::NONE),
+            parent: Parent::User { began: Time::ZERO },
             attempt: Id::NONE,
             deadline: Time::NEVER,
             retry: RetryState::default(),
