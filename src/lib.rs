@@ -53,7 +53,7 @@
 //!  9   │                              output     text · json · plot · …  │ only one to write files
 //!  8   │                          experiment      twins ensembles sweeps │ starts the threads
 //!  7   │                       verdict            judge a Record         │ pure
-//!  6   │              simulation   loop · event · calling · serving      │ the only mutable world
+//!  6   │              simulation   loop · event · calling · serving …    │ the only mutable world
 //!  5   │         model             Document → Model: names to indices    │ pure
 //!  4   │    measure                meter · histogram · record · figures  │ plain counters
 //!  3   │  mechanism                arrival queue pool retry trigger …    │ pure deciders
@@ -79,8 +79,8 @@
 //! # Reading order
 //!
 //! This page; one file under `models/`; `simulation/event.rs` (what can happen);
-//! `simulation/mod.rs` (the loop); `simulation/calling.rs` and `simulation/serving.rs` (an attempt
-//! from the caller's and the callee's side); one mechanism, for example `mechanism/queue.rs`;
+//! `simulation/mod.rs` (the loop); `simulation/calling.rs`, `simulation/serving.rs` and
+//! `simulation/working.rs` (an attempt from the caller's and the callee's side); one mechanism, for example `mechanism/queue.rs`;
 //! `verdict/mod.rs`.
 
 #![warn(missing_docs)]

@@ -8,8 +8,12 @@
 /// Room that a small run needs, in small pages (bytes).
 const SMALL: usize = 1 << 21;
 
-/// An empty vector with addresses for `count` elements, up to which growing moves nothing.
+/// An empty vector with addresses for `count` elements, up to which growing moves nothing. Without
+/// them where addresses are scarce, or count as memory.
 pub fn room<T>(count: usize) -> Vec<T> {
+    if cfg!(not(all(unix, target_pointer_width = "64"))) {
+        return Vec::new();
+    }
     let room: Vec<T> = Vec::with_capacity(count);
     let start = room.as_ptr().addr();
     prefer_large(start + SMALL, start + count * size_of::<T>());
@@ -35,6 +39,8 @@ fn prefer_large(_from: usize, _to: usize) {}
 /// Hints to the processor that something is wanted soon, so that it is at hand by then.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -59,9 +65,9 @@ mod tests {
     fn a_room_holds_what_it_was_made_for_without_moving() {
         for count in [0, 1, 1 << 17, 1 << 20] {
             let mut records: Vec<u64> = room(count);
-            let place = records.as_ptr();
+            let (place, reserved) = (records.as_ptr(), records.capacity() >= count);
             records.extend(0..count as u64);
-            assert_eq!(records.as_ptr(), place);
+            assert!(!reserved || records.as_ptr() == place);
             assert!(records.iter().enumerate().all(|(index, &record)| record == index as u64));
         }
     }

@@ -227,8 +227,12 @@ impl<T: Default> Arena<T> {
     /// Hints to the processor that a record is wanted soon.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        pages::prefetch_at(&self.records, slot);
-        pages::prefetch_at(&self.records, slot.wrapping_add(1));
+        if let Some(record) = self.records.get(slot as usize) {
+            // A record may lie across two lines of the processor's cache.
+            let last = std::ptr::from_ref(record).wrapping_byte_add(size_of::<T>() - 1);
+            pages::prefetch(record);
+            pages::prefetch(last);
+        }
     }
 
     /// Forgets all records, and keeps the room.

@@ -192,7 +192,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// What an attempt needs before it leaves: a connection. Those who look at it do so now.
+    /// What an attempt needs before it leaves, a connection; and all who look at it do so: the
+    /// trace, the herd, the budget.
     #[inline(never)]
     fn acquire(&mut self, id: Id, attempt: Id) -> Acquired {
         if self.details_wanted(self.calls[id].traced) {
@@ -282,7 +283,7 @@ impl Simulation<'_> {
     fn depart(&mut self, id: Id) -> Next {
         let attempt = &self.attempts[id];
         let edge = &self.edges[attempt.edge.index()];
-        if edge.instant && edge.delay == Span::ZERO {
+        if edge.is_instant() {
             return self.reach(id);
         }
         let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
@@ -347,7 +348,7 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn release_connection(&mut self, edge: EdgeId, call: Id) {
         let edge = &mut self.edges[edge.index()];
-        if edge.rule.pool.is_none() {
+        if edge.plain || edge.rule.pool.is_none() {
             return;
         }
         match edge.pools[self.calls[call].replica as usize].release() {
@@ -371,9 +372,7 @@ impl Simulation<'_> {
         }
         let edge = attempt.edge;
         self.free(id);
-        if !self.edges[edge.index()].plain {
-            self.release_connection(edge, call);
-        }
+        self.release_connection(edge, call);
         self.conclude(call, answer)
     }
 
@@ -402,7 +401,7 @@ impl Simulation<'_> {
             self.tiers[attempt.tier.index()].meter.counts.timed_out += 1;
         }
         self.caller_leaves(id);
-        if connected && !self.edges[edge.index()].plain {
+        if connected {
             self.release_connection(edge, call);
         }
         self.conclude(call, Outcome::TimedOut)
@@ -412,7 +411,9 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &self.calls[id];
-        if let Parent::Attempt { id: parent, service } = call.parent {
+        if let Parent::Attempt { id: parent, service } = call.parent
+            && self.is_crowded()
+        {
             self.attempts.prefetch(parent.slot);
             self.services.prefetch(service);
         }

@@ -138,6 +138,7 @@ impl Packed for Event {
             15 => Event::TriggerBegin(low as u16),
             16 => Event::TriggerEnd(low as u16),
             17 => Event::RampStep { tier: high, serial: low as u16 },
+            // Where there is no event there is none of these, either.
             _ => Event::Revival(low as u16),
         }
     }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_comes_out_of_the_list_as_it_went_in() {
+    fn every_event_is_unpacked_as_it_was_packed() {
         let id = Id::from_bits(u64::MAX - 2);
         let (edge, tier) = (EdgeId(65_535), TierId(65_534));
         let events = [

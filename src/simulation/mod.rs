@@ -4,8 +4,7 @@
 //! call from its first attempt to its end, the caller's side), `serving` and `working` (an attempt
 //! from delivery to the start of service, and from there to its answer, the callee's side),
 //! `refusing` (who is turned away), `leaving` (who leaves before the end), `control` (windows,
-//! triggers, operator). These say *what happens*; how much and whether is
-//! decided by mechanisms.
+//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
 //! call costs as much as such a step. What seldom happens is kept out of it.
@@ -85,19 +84,21 @@ struct Room {
     attempts: Slab<Attempt>,
     calls: Slab<Call>,
     services: Arena<Service>,
+    errands: Vec<Errand>,
 }
 
-/// So many attempts, and calls, get their addresses at the start: 64 MB of addresses each, which
-/// cost nothing until they are used.
+/// So many attempts, calls, services, errands and events get their addresses at the start: 230 MB
+/// of them, which cost nothing until they are used.
 const ROOM: usize = 1 << 20;
 
 impl Room {
     fn new() -> Self {
         Room {
-            events: EventList::new(),
+            events: EventList::with_capacity(ROOM),
             attempts: Slab::with_capacity(ROOM),
             calls: Slab::with_capacity(ROOM),
             services: Arena::with_capacity(ROOM),
+            errands: pages::room(ROOM),
         }
     }
 
@@ -106,6 +107,7 @@ impl Room {
         self.attempts.clear();
         self.calls.clear();
         self.services.clear();
+        self.errands.clear();
     }
 }
 
@@ -129,7 +131,7 @@ pub trait Watch {
 impl Watch for () {}
 
 /// Attempts, at 64 bytes each, that a processor's nearer caches hold together with all else.
-const MANY: usize = 16_384;
+const MANY: usize = 1 << 14;
 
 /// Rows of the trace that are handed over at once.
 const TRACE_BATCH: usize = 131_072;
@@ -149,13 +151,14 @@ impl<'m> Simulation<'m> {
             attempts: mem::take(&mut self.attempts),
             calls: mem::take(&mut self.calls),
             services: mem::take(&mut self.services),
+            errands: mem::take(&mut self.errands),
         };
         room.clear();
         *self = Self::in_room(model, seed, trace, room);
     }
 
     fn in_room(model: &'m Model, seed: u64, trace: f64, room: Room) -> Self {
-        let Room { events, attempts, calls, services } = room;
+        let Room { events, attempts, calls, services, errands } = room;
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
         let first = first.min(run.duration);
@@ -176,7 +179,7 @@ impl<'m> Simulation<'m> {
             calls,
             services,
             details: Vec::new(),
-            errands: pages::room(ROOM),
+            errands,
             tiers: (model.tiers.iter())
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),
@@ -245,7 +248,7 @@ impl<'m> Simulation<'m> {
             self.now = due.time;
             self.left = end.since(due.time);
             self.record.totals.events += 1;
-            if self.attempts.room() >= MANY {
+            if self.is_crowded() {
                 self.foresee(due.ahead());
             }
             let next = self.handle(due.event());
@@ -283,6 +286,12 @@ impl<'m> Simulation<'m> {
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
             Event::Revival(tier) => self.revive(tier),
         }
+    }
+
+    /// Whether there are or were more attempts than lie at hand.
+    #[inline(always)]
+    fn is_crowded(&self) -> bool {
+        self.attempts.room() >= MANY
     }
 
     /// Fetches what events to come are about: where there are many attempts, most have lain

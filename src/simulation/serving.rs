@@ -113,15 +113,15 @@ impl Simulation<'_> {
 
     /// Serves those who wait, while there are servers.
     #[inline(always)]
-    pub(super) fn serve_queue(&mut self, id: StationId) {
+    pub(super) fn serve_queue(&mut self, at: StationId) {
         let now = self.now;
-        if self.tiers[id.tier.index()].stations[id.index as usize].debt > Span::ZERO {
-            self.do_refusals(id);
+        if self.tiers[at.tier.index()].stations[at.index as usize].debt > Span::ZERO {
+            self.do_refusals(at);
         }
         loop {
-            let tier = &mut self.tiers[id.tier.index()];
+            let tier = &mut self.tiers[at.tier.index()];
             let rule = tier.rule;
-            let station = &mut tier.stations[id.index as usize];
+            let station = &mut tier.stations[at.index as usize];
             if tier.conditions.paused || station.waiting.is_empty() || !station.servers.free() {
                 return;
             }
@@ -190,7 +190,7 @@ fn turned_away(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) -> Option<R
     if tier.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now)) {
         return Some(Reason::Admission);
     }
-    if too_late(now, attempt.deadline, tier.rule.min_remaining) {
+    if is_late(tier, attempt, now) {
         return Some(Reason::Deadline);
     }
     let unwanted = !attempt.awaited() && tier.rule.abandoned == Abandoned::Interrupt;

@@ -103,8 +103,7 @@ impl Simulation<'_> {
     pub(super) fn think(&mut self, source: u16, key: Key, client: u32) {
         let run = &self.sources[usize::from(source)];
         let Some(time) = run.source.think(self.now, key) else { return };
-        let timer = self.tiers[run.tier.index()].rule.timer;
-        let time = timer.map_or(time, |timer| timer.at(time, client));
+        let time = run.timer.map_or(time, |timer| timer.at(time, client));
         self.events.push(time, Event::Ask { source, client });
     }
 

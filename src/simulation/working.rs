@@ -12,8 +12,9 @@ use crate::mechanism::work::{Drawn, fails};
 use crate::model::{Op, Program};
 
 impl Simulation<'_> {
-    /// The attempt, which has a server, begins its program. One that is a single piece of work runs
-    /// none.
+    /// The attempt, which has a server, begins its program. Where that is a single piece of work,
+    /// and nobody traces the attempt, the work begins at once; one that is late learns so from the
+    /// program.
     #[inline(always)]
     pub(super) fn begin_service(&mut self, id: Id) -> Next {
         let now = self.now;
@@ -333,7 +334,7 @@ impl Simulation<'_> {
             return None;
         }
         let edge = &self.edges[attempt.edge.index()];
-        if edge.instant && edge.delay == Span::ZERO {
+        if edge.is_instant() {
             return self.receive(id);
         }
         let network = &edge.rule.network;

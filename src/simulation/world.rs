@@ -415,10 +415,10 @@ impl<'m> TierRun<'m> {
 }
 
 /// The work of an attempt at this tier that is one piece of work, of a length drawn at its start,
-/// and nothing else.
+/// and nothing else. What a user does at a client holds no server and goes through its program.
 fn leaf<'m>(rule: &Tier, program: &'m Program) -> Option<&'m Work> {
-    let plain = rule.write.is_none() && !rule.optimistic && rule.drawn == Drawn::AtStart;
-    let leaf = plain && program.ops == [Op::Work(0), Op::End];
+    let server = !rule.is_client() && rule.write.is_none() && !rule.optimistic;
+    let leaf = server && rule.drawn == Drawn::AtStart && program.ops == [Op::Work(0), Op::End];
     if leaf { program.works.first() } else { None }
 }
 
@@ -497,6 +497,12 @@ impl<'m> EdgeRun<'m> {
             let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };
             self.buckets.resize(buckets, budget.start());
         }
+    }
+
+    /// Whether nothing takes time on the way right now, nor gets lost.
+    #[inline(always)]
+    pub fn is_instant(&self) -> bool {
+        self.instant && self.delay == Span::ZERO
     }
 
     /// The budget of a replica of the caller, with its rule.

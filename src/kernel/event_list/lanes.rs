@@ -98,14 +98,14 @@ impl Lanes {
         queue.get(FAR).inspect(|entry| prefetch(*entry));
         let entry = mem::replace(&mut self.heads[lane], next);
         if self.spans.len() > 1 {
-            self.find_first(next.key());
+            self.choose_first(next.key());
         }
         entry
     }
 
-    /// The lane with the lowest head, when `lowest` is the one of the lane that was.
+    /// Makes another lane the first, if its head is lower than `lowest`, that of the present first.
     #[inline(always)]
-    fn find_first(&mut self, mut lowest: u128) {
+    fn choose_first(&mut self, mut lowest: u128) {
         for (lane, head) in self.heads.iter().enumerate().take(self.spans.len()) {
             if head.key() < lowest {
                 (self.first, lowest) = (lane, head.key());

@@ -33,7 +33,7 @@ pub trait Packed: Copy {
     /// The kind, and the rest.
     fn pack(self) -> (u8, u64);
 
-    /// What was packed.
+    /// What was packed; of another pair, any event.
     fn unpack(kind: u8, rest: u64) -> Self;
 }
 
@@ -77,11 +77,18 @@ struct Entry {
     rest: u64,
 }
 
+const _: () = assert!(size_of::<Entry>() == 24, "events are copied millions of times a second");
+
 impl<E: Packed> EventList<E> {
     /// An empty list.
     pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// An empty list, with addresses for so many events.
+    pub fn with_capacity(events: usize) -> Self {
         EventList {
-            wheel: Wheel::new(),
+            wheel: Wheel::with_capacity(events),
             lanes: Lanes::new(),
             soon: Entry::NONE,
             sequence: 0,
@@ -137,11 +144,9 @@ impl<E: Packed> EventList<E> {
             return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), [NO_HINT; 2]));
         }
         let lane = self.lanes.first().key();
-        if self.wheel.is_to_fill() {
-            // Past the head of the lanes the wheel need not look; at its very time it must.
-            self.wheel.fill(end.min(self.lanes.first().time.saturating_add(1)));
-        }
-        if let Some(first) = self.wheel.first()
+        // Past the head of the lanes the wheel need not look; at its very time it must.
+        let limit = || end.min(self.lanes.first().time.saturating_add(1));
+        if let Some(first) = self.wheel.look(limit)
             && first.key() < lane
         {
             let due = first.time < end;
@@ -154,11 +159,9 @@ impl<E: Packed> EventList<E> {
     /// Whether an entry leaves before all in wheel and lanes.
     #[inline(always)]
     fn is_first(&mut self, entry: Entry) -> bool {
-        if self.wheel.is_to_fill() {
-            self.wheel.fill(entry.time.saturating_add(1));
-        }
-        let wheel = self.wheel.first().map_or(u128::MAX, Entry::key);
-        entry.key() < self.lanes.first().key() && entry.key() < wheel
+        let wheel = self.wheel.look(|| entry.time.saturating_add(1));
+        let later = |other: &Entry| entry.key() < other.key();
+        wheel.is_none_or(later) && later(self.lanes.first())
     }
 
     /// Number of events to come, stale ones included.

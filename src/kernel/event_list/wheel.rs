@@ -68,7 +68,7 @@ struct Slot {
 }
 
 impl Wheel {
-    pub fn new() -> Self {
+    pub fn with_capacity(entries: usize) -> Self {
         Wheel {
             bottom: Vec::new(),
             bound: u64::MAX,
@@ -76,7 +76,7 @@ impl Wheel {
             levels: 0,
             occupied: [0; LEVELS],
             slots: Box::new([[Slot::default(); SLOTS]; LEVELS]),
-            pool: Pool::new(),
+            pool: Pool::with_capacity(entries),
         }
     }
 
@@ -124,19 +124,16 @@ impl Wheel {
         }
     }
 
-    /// Whether the earliest entry is still to be looked for.
+    /// The earliest entry, if one lies before the limit; perhaps also if the earliest lies later.
     #[inline(always)]
-    pub fn is_to_fill(&self) -> bool {
-        self.bottom.is_empty() && self.levels != 0
-    }
-
-    /// The earliest entry that has been looked for.
-    #[inline(always)]
-    pub fn first(&self) -> Option<&Entry> {
+    pub fn look(&mut self, limit: impl FnOnce() -> u64) -> Option<&Entry> {
+        if self.bottom.is_empty() && self.levels != 0 {
+            self.fill(limit());
+        }
         self.bottom.last()
     }
 
-    /// The first that has been looked for, and the third.
+    /// The first entry at hand, and the third.
     #[inline(always)]
     pub fn ahead(&self) -> [Hint; 2] {
         match self.bottom[..] {
@@ -145,7 +142,7 @@ impl Wheel {
         }
     }
 
-    /// Takes what `first` has shown.
+    /// Takes what `look` has shown.
     #[inline(always)]
     pub fn pop(&mut self) -> Entry {
         self.bottom.pop().unwrap_or(Entry::NONE)
@@ -155,12 +152,11 @@ impl Wheel {
         self.bottom.len() + self.slots.iter().flatten().map(|slot| slot.len as usize).sum::<usize>()
     }
 
-    /// Fills the empty bottom, so that it shows the earliest entry, unless every one lies at
-    /// `limit` or later. Up to there `origin`
+    /// Fills the empty bottom, unless every entry lies at `limit` or later. Up to there `origin`
     /// may not move: pushes before it are still to come. Where it moves, `bound` moves with it, so
     /// that a push before it finds the bottom and never a slot.
     #[inline(never)]
-    pub fn fill(&mut self, limit: u64) {
+    fn fill(&mut self, limit: u64) {
         while let Some((level, digit)) = self.next_slot() {
             let start = self.start(level, digit);
             if start >= limit {
@@ -281,13 +277,11 @@ struct Pool {
 }
 
 const CHUNK: usize = 16;
-/// So many entries get their addresses at the start: 24 MB, which cost nothing until they are used.
-const ROOM: usize = 1 << 20;
 const NO_CHUNK: u32 = u32::MAX;
 
 impl Pool {
-    fn new() -> Self {
-        Pool { entries: pages::room(ROOM), next: Vec::new(), free: NO_CHUNK }
+    fn with_capacity(entries: usize) -> Self {
+        Pool { entries: pages::room(entries), next: Vec::new(), free: NO_CHUNK }
     }
 
     fn clear(&mut self) {

@@ -106,14 +106,14 @@ impl Intensity {
     #[inline(always)]
     pub(super) fn reach(&self, state: &mut SourceState) -> Option<Time> {
         let seconds = match &self.points[state.segment..] {
-            // No division by a slope after the last point, where most of a run lies.
+            // Nothing to look for and no slope after the last point, where most of a run lies.
             [(t0, rate, before)] => t0 + (state.cumulative - before) / rate,
             _ => self.reach_between(state),
         };
         seconds.is_finite().then(|| Time::ZERO + Span::from_seconds(seconds))
     }
 
-    /// The same (s), while there may be a point to come.
+    /// The same (s), while there may be a point to come; infinite or NaN where Λ never gets there.
     #[inline(never)]
     fn reach_between(&self, state: &mut SourceState) -> f64 {
         while self.points.get(state.segment + 1).is_some_and(|next| next.2 <= state.cumulative) {

@@ -88,7 +88,7 @@ impl Backoff {
                 jitter.spread(base.scaled(f64::from(made)).min(cap), draw)
             }
             Backoff::Exponential { base, factor, cap, jitter } => {
-                // The first powers are exact, and by far the most frequent.
+                // By far the most frequent powers; `pow` gives the same bits for them.
                 let growth = match made {
                     1 => 1.0,
                     2 => factor,
