@@ -274,3 +274,23 @@ fn a_pause_is_no_work() {
     assert_eq!(sum.worked_ns, 100_000_000 * sum.finished);
     assert!(sum.wasted_ns > 1_000_000_000 && sum.wasted_ns < sum.worked_ns);
 }
+
+/// What a user does at a client holds no server, of which a client has none.
+#[test]
+fn a_request_may_be_work_at_the_client_and_nothing_else() {
+    let model = model(
+        "run = { duration = \"30s\", window = \"1s\" }
+         [tier.client]
+         arrivals.even = \"50/s\"
+         class.own = { share = \"50%\", steps = [{ work.constant = \"5ms\" }] }
+         class.remote = { share = \"50%\", calls = [\"api\"] }
+         [tier.client.call.api]
+         [tier.api]
+         work.constant = \"5ms\"",
+    );
+    let (record, rows) = traced(&model, 1);
+    let sum = record.tier_sum(TierId(0), 0..30);
+    assert_eq!(sum.good, 1_499, "the last has just begun");
+    assert_eq!(sum.sojourn.sum_s(), 0.005 * 1_499.0);
+    assert!((600..900).contains(&rows.len()), "{} went to the api", rows.len());
+}

@@ -363,8 +363,11 @@ fn write_client(model: &mut RandomModel, arrivals: &str, classes: bool, entry: &
     if classes {
         let _ = writeln!(
             model.system,
-            "class.read = {{ share = \"70%\", calls = [\"t0\"] }}\n\
-             class.both = {{ share = \"30%\", calls = [[{}]] }}",
+            "class.read = {{ share = \"50%\", calls = [\"t0\"] }}\n\
+             class.both = {{ share = \"25%\", calls = [[{}]] }}\n\
+             class.own = {{ share = \"10%\", steps = [{{ work.constant = \"4ms\" }}] }}\n\
+             class.late = {{ share = \"15%\", steps = [\n    \
+             {{ work.exponential = \"3ms\" }}, {{ call = \"t0\" }},\n] }}",
             names.join(", ")
         );
     }
