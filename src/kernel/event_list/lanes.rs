@@ -107,9 +107,10 @@ impl Lanes {
     #[inline(always)]
     fn choose_first(&mut self, mut lowest: u128) {
         for (lane, head) in self.heads.iter().enumerate().take(self.spans.len()) {
-            if head.key() < lowest {
-                (self.first, lowest) = (lane, head.key());
-            }
+            // Without a jump: which lane is next, nobody can foresee.
+            let lower = head.key() < lowest;
+            self.first = std::hint::select_unpredictable(lower, lane, self.first);
+            lowest = std::hint::select_unpredictable(lower, head.key(), lowest);
         }
     }
 
