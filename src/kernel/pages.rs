@@ -2,22 +2,40 @@
 //! they are used, in large pages; and hints to the processor.
 //!
 //! A run with a million records touches them in no order, and with pages of 4 KB the processor's
-//! table of pages holds a hundredth of them; with 2 MB it holds all. The first pages of a room stay
-//! small, so that a small run takes little memory and no time to clear it.
+//! table of pages holds a hundredth of them; with 2 MB it holds all. A small run has small pages,
+//! and takes no more addresses than it needs.
 
-/// Room that a small run needs, in small pages (bytes).
+/// What a small run needs of one kind of record (bytes).
 const SMALL: usize = 1 << 21;
 
-/// An empty vector with addresses for `count` elements, up to which growing moves nothing. Without
-/// them where addresses are scarce, or count as memory.
-pub fn room<T>(count: usize) -> Vec<T> {
-    if cfg!(not(all(unix, target_pointer_width = "64"))) {
-        return Vec::new();
+/// Records that a large run has addresses for at once: they cost nothing until they are used, and
+/// growing moves nothing.
+const LARGE: usize = 1 << 20;
+
+/// Makes room for `more` elements behind those that there are.
+#[inline(always)]
+pub fn make_room<T>(elements: &mut Vec<T>, more: usize) {
+    if elements.capacity() - elements.len() < more {
+        enlarge(elements, more);
     }
-    let room: Vec<T> = Vec::with_capacity(count);
-    let start = room.as_ptr().addr();
-    prefer_large(start + SMALL, start + count * size_of::<T>());
-    room
+}
+
+#[cold]
+#[inline(never)]
+fn enlarge<T>(elements: &mut Vec<T>, more: usize) {
+    let needed = elements.len() + more;
+    let capacity = LARGE.max(2 * needed);
+    let large = needed * size_of::<T>() > SMALL;
+    let mut room: Vec<T> = Vec::new();
+    if large && room.try_reserve_exact(capacity).is_ok() {
+        // A place of its own, for one that grows where it is need not begin with a large page.
+        let start = room.as_ptr().addr();
+        prefer_large(start, start + capacity * size_of::<T>());
+        room.append(elements);
+        *elements = room;
+    } else {
+        elements.reserve(more);
+    }
 }
 
 /// Asks for large pages between two addresses of our own. Where the system has none, or does not
@@ -62,13 +80,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_room_holds_what_it_was_made_for_without_moving() {
-        for count in [0, 1, 1 << 17, 1 << 20] {
-            let mut records: Vec<u64> = room(count);
-            let (place, reserved) = (records.as_ptr(), records.capacity() >= count);
-            records.extend(0..count as u64);
-            assert!(!reserved || records.as_ptr() == place);
-            assert!(records.iter().enumerate().all(|(index, &record)| record == index as u64));
+    fn a_large_room_is_made_once_and_holds_what_it_is_for() {
+        let mut records: Vec<u64> = Vec::new();
+        let mut places = Vec::new();
+        for record in 0..LARGE as u64 {
+            make_room(&mut records, 1);
+            records.push(record);
+            if record as usize * 8 > 2 * SMALL {
+                places.push(records.as_ptr());
+            }
         }
+        places.dedup();
+        assert_eq!(places.len(), 1);
+        assert!(records.iter().enumerate().all(|(index, &record)| record == index as u64));
     }
 }

@@ -66,12 +66,6 @@ impl<T> Slab<T> {
         Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new() }
     }
 
-    /// Empty, with addresses for so many records: they take memory as they are used, and growing up
-    /// to there moves nothing.
-    pub fn with_capacity(records: usize) -> Self {
-        Slab { generations: pages::room(records), records: pages::room(records), free: Vec::new() }
-    }
-
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
     /// the writing of what is not needed from the start. Panics past four thousand million living
     /// records.
@@ -93,6 +87,8 @@ impl<T> Slab<T> {
         T: Default,
     {
         let slot = u32::try_from(self.records.len()).expect("more records than a slot can name");
+        pages::make_room(&mut self.generations, 1);
+        pages::make_room(&mut self.records, 1);
         self.generations.push(1);
         self.records.push(T::default());
         (Id::living(slot, 1), &mut self.records[slot as usize])
@@ -203,16 +199,12 @@ pub struct Arena<T> {
 }
 
 impl<T: Default> Arena<T> {
-    /// Empty, with addresses for so many records.
-    pub fn with_capacity(records: usize) -> Self {
-        Arena { records: pages::room(records), free: Vec::new() }
-    }
-
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new.
     #[inline(always)]
     pub fn open(&mut self) -> (u32, &mut T) {
         let slot = self.free.pop().unwrap_or(self.records.len() as u32);
         if slot as usize == self.records.len() {
+            pages::make_room(&mut self.records, 1);
             self.records.push(T::default());
         }
         (slot, &mut self.records[slot as usize])

@@ -79,6 +79,7 @@ pub struct Simulation<'m> {
 }
 
 /// What a run needs much memory for.
+#[derive(Default)]
 struct Room {
     events: EventList<Event>,
     attempts: Slab<Attempt>,
@@ -87,21 +88,7 @@ struct Room {
     errands: Vec<Errand>,
 }
 
-/// So many attempts, calls, services, errands and events get their addresses at the start: 230 MB
-/// of them, which cost nothing until they are used.
-const ROOM: usize = 1 << 20;
-
 impl Room {
-    fn new() -> Self {
-        Room {
-            events: EventList::with_capacity(ROOM),
-            attempts: Slab::with_capacity(ROOM),
-            calls: Slab::with_capacity(ROOM),
-            services: Arena::with_capacity(ROOM),
-            errands: pages::room(ROOM),
-        }
-    }
-
     fn clear(&mut self) {
         self.events.clear();
         self.attempts.clear();
@@ -140,7 +127,7 @@ impl<'m> Simulation<'m> {
     /// A run of `model` from its start, with the given seed; `trace` is the share of user requests
     /// to be traced.
     pub fn new(model: &'m Model, seed: u64, trace: f64) -> Self {
-        Self::in_room(model, seed, trace, Room::new())
+        Self::in_room(model, seed, trace, Room::default())
     }
 
     /// The same as [`Self::new`] in the room of a run that is over, which spares the memory of a

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use super::world::{Caller, Detail, Errand};
-use crate::kernel::{Id, Time};
+use crate::kernel::{Id, Time, pages};
 use crate::measure::AttemptRow;
 
 /// Attempts that go into the trace, until someone takes them.
@@ -35,6 +35,8 @@ impl Simulation<'_> {
     pub(super) fn errand_mut(&mut self, call: Id) -> &mut Errand {
         let slot = call.slot as usize;
         if slot >= self.errands.len() {
+            let more = slot + 1 - self.errands.len();
+            pages::make_room(&mut self.errands, more);
             self.errands.resize(slot + 1, Errand::default());
         }
         &mut self.errands[slot]

@@ -82,13 +82,8 @@ const _: () = assert!(size_of::<Entry>() == 24, "events are copied millions of t
 impl<E: Packed> EventList<E> {
     /// An empty list.
     pub fn new() -> Self {
-        Self::with_capacity(0)
-    }
-
-    /// An empty list, with addresses for so many events.
-    pub fn with_capacity(events: usize) -> Self {
         EventList {
-            wheel: Wheel::with_capacity(events),
+            wheel: Wheel::new(),
             lanes: Lanes::new(),
             soon: Entry::NONE,
             sequence: 0,

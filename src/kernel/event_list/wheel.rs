@@ -68,7 +68,7 @@ struct Slot {
 }
 
 impl Wheel {
-    pub fn with_capacity(entries: usize) -> Self {
+    pub fn new() -> Self {
         Wheel {
             bottom: Vec::new(),
             bound: u64::MAX,
@@ -76,7 +76,7 @@ impl Wheel {
             levels: 0,
             occupied: [0; LEVELS],
             slots: Box::new([[Slot::default(); SLOTS]; LEVELS]),
-            pool: Pool::with_capacity(entries),
+            pool: Pool::new(),
         }
     }
 
@@ -280,8 +280,8 @@ const CHUNK: usize = 16;
 const NO_CHUNK: u32 = u32::MAX;
 
 impl Pool {
-    fn with_capacity(entries: usize) -> Self {
-        Pool { entries: pages::room(entries), next: Vec::new(), free: NO_CHUNK }
+    fn new() -> Self {
+        Pool { entries: Vec::new(), next: Vec::new(), free: NO_CHUNK }
     }
 
     fn clear(&mut self) {
@@ -306,6 +306,7 @@ impl Pool {
         if self.free == NO_CHUNK {
             self.free = self.next.len() as u32;
             self.next.push(NO_CHUNK);
+            pages::make_room(&mut self.entries, CHUNK);
             self.entries.extend_from_slice(&[filler; CHUNK]);
         }
         let chunk = self.free;
