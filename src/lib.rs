@@ -80,8 +80,8 @@
 //!
 //! This page; one file under `models/`; `simulation/event.rs` (what can happen);
 //! `simulation/mod.rs` (the loop); `simulation/calling.rs`, `simulation/serving.rs` and
-//! `simulation/working.rs` (an attempt from the caller's and the callee's side); one mechanism, for example `mechanism/queue.rs`;
-//! `verdict/mod.rs`.
+//! `simulation/working.rs` (an attempt from the caller's and the callee's side); one mechanism, for
+//! example `mechanism/queue.rs`; `verdict/mod.rs`.
 
 #![warn(missing_docs)]
 

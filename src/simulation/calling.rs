@@ -1,7 +1,9 @@
 //! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
 
 use super::event::Event;
-use super::world::{Attempt, Blame, Call, Caller, Detail, Errand, NO_SERVICE, Parent, State};
+use super::world::{
+    Attempt, Blame, Call, Caller, Detail, Errand, NO_SERVICE, Parent, Party, State,
+};
 use super::{Next, Simulation};
 use crate::document::EdgeId;
 use crate::kernel::{Id, Key, Purpose, Span, Time};
@@ -10,20 +12,6 @@ use crate::mechanism::cache::{Late, Lookup};
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::pool::{Acquired, Clock};
 use crate::mechanism::retry::RetryState;
-
-/// What a call takes from whoever makes it.
-pub struct Party {
-    pub key: Key,
-    pub operation: Key,
-    pub parent: Parent,
-    pub sibling: Id,
-    pub deadline: Time,
-    pub alone_since: Time,
-    pub replica: u32,
-    pub class: u16,
-    pub request: u64,
-    pub traced: bool,
-}
 
 /// What has become of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A user request, from its beginning to its end.
 
-use super::calling::{Party, Placed};
+use super::calling::Placed;
 use super::event::Event;
-use super::world::{Attempt, Blame, Caller, Detail, Parent, Service};
+use super::world::{Attempt, Blame, Caller, Detail, Parent, Party, Service};
 use super::{Next, Simulation};
 use crate::document::TierId;
 use crate::kernel::{Id, Key, Purpose, Time};

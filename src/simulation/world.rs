@@ -276,6 +276,20 @@ pub enum Parent {
     User { began: Time },
 }
 
+/// What a call takes from whoever makes it.
+pub struct Party {
+    pub key: Key,
+    pub operation: Key,
+    pub parent: Parent,
+    pub sibling: Id,
+    pub deadline: Time,
+    pub alone_since: Time,
+    pub replica: u32,
+    pub class: u16,
+    pub request: u64,
+    pub traced: bool,
+}
+
 impl Default for Call {
     fn default() -> Self {
         Call {
