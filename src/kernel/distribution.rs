@@ -130,10 +130,7 @@ impl Distribution {
         use statrs::distribution::{ContinuousCDF, Gamma as Reference};
         let quantile = |shape: f64, p: f64| {
             Reference::new(shape, 1.0)
-                .expect(
-                    "positive \
-            shape",
-                )
+                .expect("positive shape")
                 .inverse_cdf(p)
         };
         let wanted = high.value / low.value;

@@ -4,11 +4,13 @@ pub mod distribution;
 pub mod event_list;
 pub mod pages;
 pub mod random;
+pub mod ring;
 pub mod slab;
 pub mod time;
 
 pub use distribution::Distribution;
 pub use event_list::{Due, EventList, Lane, Packed};
 pub use random::{Key, Purpose, Stream};
+pub use ring::Ring;
 pub use slab::{Arena, Id, Slab};
 pub use time::{Span, Time};

@@ -27,6 +27,9 @@ pub struct Slab<T> {
     free: Vec<u32>,
 }
 
+/// New slots come by so many.
+const BATCH: usize = 32;
+
 /// Even, as of no living record.
 const DEAD: NonZeroU32 = NonZeroU32::new(2).unwrap();
 
@@ -74,24 +77,29 @@ impl<T> Slab<T> {
     where
         T: Default,
     {
-        let Some(slot) = self.free.pop() else { return self.grow() };
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let slot = self.free.pop().unwrap_or_default();
         let generation = &mut self.generations[slot as usize];
         *generation = generation.wrapping_add(1);
         (Id::living(slot, *generation), &mut self.records[slot as usize])
     }
 
+    /// Adds [`BATCH`] free slots, the lowest to be used first.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) -> (Id, &mut T)
+    fn grow(&mut self)
     where
         T: Default,
     {
-        let slot = u32::try_from(self.records.len()).expect("more records than a slot can name");
-        pages::make_room(&mut self.generations, 1);
-        pages::make_room(&mut self.records, 1);
-        self.generations.push(1);
-        self.records.push(T::default());
-        (Id::living(slot, 1), &mut self.records[slot as usize])
+        let first = self.records.len();
+        let last = u32::try_from(first + BATCH).expect("more records than a slot can name");
+        pages::make_room(&mut self.generations, BATCH);
+        pages::make_room(&mut self.records, BATCH);
+        self.generations.resize(first + BATCH, 0);
+        self.records.resize_with(first + BATCH, T::default);
+        self.free.extend((first as u32..last).rev());
     }
 
     /// Forgets all records and their names, and keeps the room. The next records get the same names
@@ -155,7 +163,7 @@ impl<T> Slab<T> {
         self.records.len() - self.free.len()
     }
 
-    /// The most records that have lived at once.
+    /// Slots there are: about the most records that have lived at once.
     #[inline]
     pub fn room(&self) -> usize {
         self.records.len()

@@ -4,10 +4,8 @@
 //! behind as a husk, until that comes up or husks are half of the queue; `len` counts the living
 //! alone.
 
-use std::collections::VecDeque;
-
 use crate::document::Value;
-use crate::kernel::Span;
+use crate::kernel::{Ring, Span};
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +30,9 @@ pub enum Discipline {
 /// The waiting of one station. `W` names one who waits.
 #[derive(Clone, Debug)]
 pub struct Waiting<W> {
-    fresh: VecDeque<W>,
+    fresh: Ring<W>,
     /// Woken by a callee's answer and going on where they were: before all who have not started.
-    resumed: VecDeque<W>,
+    resumed: Ring<W>,
     husks: usize,
 }
 
@@ -78,7 +76,7 @@ impl Queue {
 impl<W: Copy> Waiting<W> {
     /// Nobody waits.
     pub fn new() -> Self {
-        Waiting { fresh: VecDeque::new(), resumed: VecDeque::new(), husks: 0 }
+        Waiting { fresh: Ring::new(), resumed: Ring::new(), husks: 0 }
     }
 
     /// Joins the queue.
@@ -112,8 +110,8 @@ impl<W: Copy> Waiting<W> {
     #[inline]
     pub fn first(&self, discipline: Discipline) -> Option<W> {
         match discipline {
-            Discipline::Fifo => self.fresh.front().copied(),
-            Discipline::Lifo => self.fresh.back().copied(),
+            Discipline::Fifo => self.fresh.front(),
+            Discipline::Lifo => self.fresh.back(),
         }
     }
 
@@ -122,16 +120,18 @@ impl<W: Copy> Waiting<W> {
         self.husks += 1;
         // A sweep of the whole queue pays for itself when it halves it.
         if self.husks > 64 && self.husks * 2 > self.fresh.len() + self.resumed.len() {
-            self.fresh.retain(|&waiter| waits(waiter));
-            self.resumed.retain(|&waiter| waits(waiter));
+            self.fresh.retain(&waits);
+            self.resumed.retain(&waits);
             self.husks = 0;
         }
     }
 
     /// Takes everyone who still waits.
     pub fn drain(&mut self, waits: impl Fn(W) -> bool) -> Vec<W> {
-        self.husks = 0;
-        self.resumed.drain(..).chain(self.fresh.drain(..)).filter(|&waiter| waits(waiter)).collect()
+        let all = self.resumed.iter().chain(self.fresh.iter());
+        let waiters = all.filter(|&waiter| waits(waiter)).collect();
+        *self = Waiting::new();
+        waiters
     }
 
     /// How many wait.

@@ -68,21 +68,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// The attempt that it is about.
-    #[inline(always)]
-    pub fn attempt(self) -> Option<Id> {
-        match self {
-            Event::Connected(id)
-            | Event::Delivery(id)
-            | Event::WorkEnd(id)
-            | Event::QueueWaitEnd(id)
-            | Event::Reply(id)
-            | Event::Timeout(id)
-            | Event::PoolWaitEnd(id)
-            | Event::PauseEnd(id) => Some(id),
-            _ => None,
-        }
-    }
+    /// The packed kind of [`Event::RetryDue`], the only frequent one about a call.
+    pub const RETRY_DUE: u8 = 11;
 }
 
 /// Two numbers of an event as one word.
@@ -105,7 +92,7 @@ impl Packed for Event {
             Event::Timeout(attempt) => (8, attempt.bits()),
             Event::PoolWaitEnd(attempt) => (9, attempt.bits()),
             Event::Token { edge, replica } => (10, both(replica, u32::from(edge.0))),
-            Event::RetryDue(call) => (11, call.bits()),
+            Event::RetryDue(call) => (Self::RETRY_DUE, call.bits()),
             Event::LookupEnd(call) => (12, call.bits()),
             Event::PauseEnd(attempt) => (13, attempt.bits()),
             Event::Leave(request) => (14, request.bits()),
@@ -131,7 +118,7 @@ impl Packed for Event {
             8 => Event::Timeout(id),
             9 => Event::PoolWaitEnd(id),
             10 => Event::Token { edge: EdgeId(high), replica: low },
-            11 => Event::RetryDue(id),
+            Self::RETRY_DUE => Event::RetryDue(id),
             12 => Event::LookupEnd(id),
             13 => Event::PauseEnd(id),
             14 => Event::Leave(id),

@@ -282,26 +282,30 @@ impl<'m> Simulation<'m> {
     }
 
     /// Fetches what events to come are about: where there are many attempts, most have lain
-    /// untouched for long. First the attempt, and when it is there, what it names.
+    /// untouched for long. First the attempt, and when it is there, what it names. The few events
+    /// about something else fetch an attempt for nothing: to tell them apart costs more.
     #[inline(always)]
-    fn foresee(&self, [next, later]: [Event; 2]) {
-        if let Some(attempt) = later.attempt() {
-            self.attempts.prefetch(attempt.slot);
-        } else if let Event::RetryDue(call) = later {
-            self.foresee_call(call);
+    fn foresee(&self, [next, later]: [(u8, u64); 2]) {
+        let (next_slot, later_slot) = (next.1 as u32, later.1 as u32);
+        if later.0 == Event::RETRY_DUE {
+            self.foresee_call(later_slot);
+        } else {
+            self.attempts.prefetch(later_slot);
         }
-        if let Some(attempt) = next.attempt().and_then(|id| self.attempts.at(id.slot)) {
+        if next.0 != Event::RETRY_DUE
+            && let Some(attempt) = self.attempts.at(next_slot)
+        {
             self.services.prefetch(attempt.service);
             if let Caller::Call(call) = attempt.caller {
-                self.foresee_call(call);
+                self.foresee_call(call.slot);
             }
         }
     }
 
     #[inline(always)]
-    fn foresee_call(&self, call: Id) {
-        self.calls.prefetch(call.slot);
-        pages::prefetch_at(&self.errands, call.slot);
+    fn foresee_call(&self, slot: u32) {
+        self.calls.prefetch(slot);
+        pages::prefetch_at(&self.errands, slot);
     }
 
     /// Constant spans of the model get lanes, the most used first: timeouts, then work.
@@ -433,10 +437,14 @@ impl<'m> Simulation<'m> {
     }
 
     fn finish(&mut self, watch: &mut impl Watch) -> Record {
-        let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
-        under_way.into_iter().for_each(|id| self.note_in_trace(id));
-        let requests =
-            self.attempts.iter().filter(|(_, attempt)| attempt.is_awaited_request()).count();
+        if self.trace.share > 0.0 {
+            let under_way: Vec<Id> = self.attempts.iter().map(|(id, _)| id).collect();
+            under_way.into_iter().for_each(|id| self.note_in_trace(id));
+        }
+        let requests = match self.tiers.iter().any(has_requests) {
+            true => self.attempts.iter().filter(|(_, a)| a.is_awaited_request()).count(),
+            false => 0,
+        };
         let direct =
             self.calls.iter().filter(|(_, c)| matches!(c.parent, Parent::User { .. })).count();
         self.record.totals.in_flight = (requests + direct) as u64;
@@ -451,6 +459,11 @@ impl<'m> Simulation<'m> {
         );
         mem::take(&mut self.record)
     }
+}
+
+/// Whether requests of this tier are attempts, and not all of them calls alone.
+fn has_requests(tier: &TierRun<'_>) -> bool {
+    tier.rule.is_client() && tier.direct.contains(&None)
 }
 
 /// By class of a client tier, the one call that is all that a request does: no work, no second

@@ -122,7 +122,7 @@ impl Simulation<'_> {
             let tier = &mut self.tiers[at.tier.index()];
             let rule = tier.rule;
             let station = &mut tier.stations[at.index as usize];
-            if tier.conditions.paused || station.waiting.is_empty() || !station.servers.free() {
+            if !station.servers.free() || station.waiting.is_empty() || tier.conditions.paused {
                 return;
             }
             let attempts = &self.attempts;

@@ -209,10 +209,6 @@ impl Simulation<'_> {
     pub(super) fn end_work(&mut self, id: Id) -> Next {
         let attempt =
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
-        self.services.prefetch(attempt.service);
-        if let Caller::Call(call) = attempt.caller {
-            self.calls.prefetch(call.slot);
-        }
         let tier = &mut self.tiers[attempt.tier.index()];
         let service = &mut self.services[attempt.service];
         if tier.paused > service.pauses {

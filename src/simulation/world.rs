@@ -449,7 +449,8 @@ pub struct EdgeRun<'m> {
     pub timer: Option<Timer>,
     /// Whether its callers turn their own attempts away, now and then, or hold them back.
     pub guarded: bool,
-    /// Whether an attempt just leaves: nobody looks at it, and it needs nothing.
+    /// Whether an attempt just leaves: nobody looks at it, it needs nothing, and nothing is made of
+    /// its end.
     pub plain: bool,
     /// Whether nothing takes time on the way, nor gets lost, as long as nobody delays it.
     pub instant: bool,
@@ -480,7 +481,10 @@ impl<'m> EdgeRun<'m> {
             timer: caller.timer,
             guarded: rule.throttle.is_some() || rule.breaker.is_some() || rule.pace.is_some(),
             instant: rule.network == Network::default(),
-            plain: rule.pool.is_none() && rule.budget.is_none() && !caller.is_herd(),
+            plain: rule.pool.is_none()
+                && rule.budget.is_none()
+                && rule.cache.is_none()
+                && !caller.is_herd(),
             meter: EdgeMeter::default(),
             pools: Vec::new(),
             buckets: Vec::new(),

@@ -9,11 +9,11 @@
 //! Why not a lane for every span: with each one more the scan grows, and past about eight the wheel
 //! is as fast.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use super::{Entry, Hint, NO_HINT};
 use crate::kernel::pages::prefetch;
+use crate::kernel::ring::Ring;
 use crate::kernel::time::Span;
 
 /// At most so many lanes.
@@ -29,7 +29,7 @@ pub(super) struct Lanes {
     /// First entry of each lane; [`Entry::NONE`] of an empty one.
     heads: [Entry; MAX_LANES],
     /// All others.
-    queues: [VecDeque<Entry>; MAX_LANES],
+    queues: [Ring<Entry>; MAX_LANES],
     /// The lane with the lowest head.
     first: usize,
 }
@@ -57,7 +57,7 @@ impl Lanes {
     pub fn clear(&mut self) {
         self.spans.clear();
         self.heads = [Entry::NONE; MAX_LANES];
-        self.queues.iter_mut().for_each(VecDeque::clear);
+        self.queues.iter_mut().for_each(Ring::clear);
         self.first = 0;
     }
 
@@ -72,8 +72,10 @@ impl Lanes {
         let head = &mut self.heads[lane];
         if head.is_some() {
             let queue = &mut self.queues[lane];
-            let last = queue.back().unwrap_or(head);
-            debug_assert!(last.key() < entry.key(), "lane in disorder");
+            debug_assert!(
+                queue.back().unwrap_or(*head).key() < entry.key(),
+                "lane in disorder"
+            );
             return queue.push_back(entry);
         }
         *head = entry;
@@ -95,7 +97,7 @@ impl Lanes {
         let queue = &mut self.queues[lane];
         let next = queue.pop_front().unwrap_or(Entry::NONE);
         // A long queue has left the processor's caches since it was written.
-        queue.get(FAR).inspect(|entry| prefetch(*entry));
+        queue.get_ref(FAR).inspect(|entry| prefetch(*entry));
         let entry = mem::replace(&mut self.heads[lane], next);
         if self.spans.len() > 1 {
             self.choose_first(next.key());
@@ -118,11 +120,11 @@ impl Lanes {
     #[inline(always)]
     pub fn ahead(&self) -> [Hint; 2] {
         let queue = &self.queues[self.first % MAX_LANES];
-        [self.first().hint(), queue.get(1).map_or(NO_HINT, Entry::hint)]
+        [self.first().hint(), queue.get_ref(1).map_or(NO_HINT, Entry::hint)]
     }
 
     pub fn len(&self) -> usize {
         let heads = self.heads.iter().filter(|head| head.is_some()).count();
-        heads + self.queues.iter().map(VecDeque::len).sum::<usize>()
+        heads + self.queues.iter().map(Ring::len).sum::<usize>()
     }
 }

@@ -151,6 +151,15 @@ impl<E: Packed> EventList<E> {
         due.then(|| Due::new(self.lanes.pop(), self.lanes.ahead()))
     }
 
+    /// Whether no event is to come at `now`, the time of the last event that left.
+    #[inline(always)]
+    pub fn is_silent(&mut self, now: Time) -> bool {
+        let now = now.nanos();
+        let later = |entry: &Entry| entry.time > now;
+        let wheel = self.wheel.look(|| now.saturating_add(1));
+        wheel.is_none_or(later) && later(self.lanes.first()) && !self.soon.is_some()
+    }
+
     /// Whether an entry leaves before all in wheel and lanes.
     #[inline(always)]
     fn is_first(&mut self, entry: Entry) -> bool {
@@ -197,10 +206,11 @@ impl<E: Packed> Due<E> {
     }
 
     /// Two of the events that are to come, the first before the second: a hint of what will be
-    /// wanted soon. Any event where there is none.
+    /// wanted soon. Packed, for to unpack is to jump by the kind, which nobody can foresee; any
+    /// kind and rest where there is none.
     #[inline(always)]
-    pub fn ahead(&self) -> [E; 2] {
-        self.ahead.map(|(kind, rest)| E::unpack(kind, rest))
+    pub fn ahead(&self) -> [(u8, u64); 2] {
+        self.ahead
     }
 }
 
@@ -216,6 +226,17 @@ impl Entry {
     #[inline(always)]
     fn hint(&self) -> Hint {
         (self.order as u8, self.rest)
+    }
+
+    /// This entry if `this`, else the other, without a jump.
+    #[inline(always)]
+    fn or(self, other: Entry, this: bool) -> Entry {
+        let choose = |ours, theirs| std::hint::select_unpredictable(this, ours, theirs);
+        Entry {
+            time: choose(self.time, other.time),
+            order: choose(self.order, other.order),
+            rest: choose(self.rest, other.rest),
+        }
     }
 
     /// Time, then order of entry, in one comparable number.

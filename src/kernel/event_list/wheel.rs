@@ -98,16 +98,20 @@ impl Wheel {
         self.push_far(time, order, rest);
     }
 
-    /// Inserts into a small bottom: cheaper than a search and a block move.
+    /// Inserts into a small bottom: cheaper than a search and a block move. Past the last, and that
+    /// without a jump: whether the next event comes before the newest nobody can foresee.
     #[inline(always)]
     fn slide_in(&mut self, entry: Entry) {
-        let mut at = self.bottom.len();
-        self.bottom.push(entry);
-        while at > 0 && self.bottom[at - 1].time <= entry.time {
+        let Some(&last) = self.bottom.last() else { return self.bottom.push(entry) };
+        let later = last.time <= entry.time;
+        let (first, second) = (last.or(entry, later), entry.or(last, later));
+        let mut at = self.bottom.len() - 1;
+        self.bottom.push(first);
+        while at > 0 && self.bottom[at - 1].key() < second.key() {
             self.bottom[at] = self.bottom[at - 1];
             at -= 1;
         }
-        self.bottom[at] = entry;
+        self.bottom[at] = second;
     }
 
     /// Adds an entry to the slots or a large bottom; by its parts, which stay in registers.
