@@ -375,12 +375,14 @@ impl<'m> Simulation<'m> {
             key,
             tier,
             upcoming: Upcoming::default(),
+            after: None,
             timer: self.tiers[tier.index()].rule.timer,
             born: 0,
             turns,
             first_client,
         });
         if clients == 0 {
+            self.sources[index as usize].look_ahead();
             self.plan_arrival(index);
         }
         for client in 0..clients {
@@ -398,9 +400,10 @@ impl<'m> Simulation<'m> {
     #[inline(always)]
     fn plan_arrival(&mut self, source: u32) {
         let run = &mut self.sources[source as usize];
-        if let Some(upcoming) = run.source.next(&mut run.state, run.key, run.timer) {
+        if let Some(upcoming) = run.after {
             run.upcoming = upcoming;
             self.events.push(upcoming.time, Event::Arrival { source });
+            run.look_ahead();
         }
     }
 

@@ -553,6 +553,9 @@ pub struct SourceRun {
     pub timer: Option<Timer>,
     /// The request that it makes next.
     pub upcoming: Upcoming,
+    /// The one after that. To find it takes a chain of slow steps, which the processor so takes
+    /// while it goes on with others; on the way to the next event they would all have to wait.
+    pub after: Option<Upcoming>,
     /// Requests it has made, to number them.
     pub born: u64,
     /// The same by client, in a closed loop.
@@ -560,4 +563,12 @@ pub struct SourceRun {
     /// Number of the first of its clients in a closed loop; those before it belong to other sources
     /// of the tier.
     pub first_client: u32,
+}
+
+impl SourceRun {
+    /// Finds the request after the next.
+    #[inline(always)]
+    pub fn look_ahead(&mut self) {
+        self.after = self.source.next(&mut self.state, self.key, self.timer);
+    }
 }
