@@ -105,7 +105,7 @@ impl Timers {
         let work = self.works.draw();
         let timer = Payload(client, *request, Self::TIMER);
         match self.lane {
-            Some(lane) => self.list.push_in(lane, now, timer),
+            Some(lane) => self.list.push_in(lane, now + Self::TIMEOUT, timer),
             None => self.list.push(now + Self::TIMEOUT, timer),
         }
         self.list.push(now + work, Payload(client, *request, 0));

@@ -1,10 +1,11 @@
 //! The caller's side: a user request, its calls, and their attempts, from the first try to the end.
 
 use super::event::Event;
+use super::refusing::remember;
 use super::world::{
-    Attempt, Blame, Call, Caller, Detail, Errand, NO_SERVICE, Parent, Party, State,
+    Attempt, Blame, Call, Caller, Detail, EdgeRun, Errand, NO_SERVICE, Parent, Party, State,
 };
-use super::{Next, Simulation};
+use super::{Next, Simulation, is_crowded};
 use crate::document::EdgeId;
 use crate::kernel::{Id, Key, Purpose, Span, Time};
 use crate::mechanism::budget::Claim;
@@ -138,6 +139,7 @@ impl Simulation<'_> {
         let run = &mut self.edges[call.edge.index()];
         let rule = run.rule;
         let limit = rule.patience.attempt_deadline(self.now, call.deadline);
+        let edge = call.edge;
         let (attempt, record) = self.attempts.open();
         call.made += 1;
         call.attempt = attempt;
@@ -152,7 +154,7 @@ impl Simulation<'_> {
             arrived: Time::NEVER,
             replica: 0,
             service: NO_SERVICE,
-            edge: call.edge,
+            edge,
             tier: rule.callee,
             class: call.class,
             state: State::Travelling,
@@ -171,7 +173,7 @@ impl Simulation<'_> {
             false => self.acquire(id, attempt),
         };
         match acquired {
-            Acquired::Now => self.depart_with_clock(attempt, limit),
+            Acquired::Now => self.depart_with_clock(attempt, edge, limit),
             Acquired::Later => {
                 self.wait_for_connection(attempt);
                 None
@@ -208,7 +210,8 @@ impl Simulation<'_> {
     #[cold]
     #[inline(never)]
     fn wait_for_connection(&mut self, id: Id) {
-        let run = &mut self.edges[self.attempts[id].edge.index()];
+        let edge = self.attempts[id].edge;
+        let run = &mut self.edges[edge.index()];
         let Some(pool) = run.rule.pool else { return };
         run.meter.pool_waiting.up(self.left);
         self.attempts[id].state = State::PoolWaiting;
@@ -224,7 +227,7 @@ impl Simulation<'_> {
             }
             Clock::Own => self.call_of(id).map_or(Time::NEVER, |call| call.deadline),
         };
-        self.start_clock(id, limit);
+        self.start_clock(id, edge, limit);
     }
 
     fn call_of(&self, id: Id) -> Option<&Call> {
@@ -242,38 +245,38 @@ impl Simulation<'_> {
         })
     }
 
+    /// Whoever sent the attempt along `edge` waits up to `limit` from now on.
     #[inline(always)]
-    fn start_clock(&mut self, id: Id, limit: Time) {
+    fn start_clock(&mut self, id: Id, edge: EdgeId, limit: Time) {
         if limit == Time::NEVER {
             return;
         }
-        match self.edges[self.attempts[id].edge.index()].timeout {
-            Some((timeout, lane)) if self.now + timeout == limit => {
-                self.events.push_in(lane, self.now, Event::Timeout(id));
-            }
-            _ => self.events.push(limit.max(self.now), Event::Timeout(id)),
+        match self.edges[edge.index()].lane(self.now, limit) {
+            Some(lane) => self.events.push_in(lane, limit, Event::Timeout(id)),
+            None => self.events.push(limit.max(self.now), Event::Timeout(id)),
         }
     }
 
-    /// The attempt leaves for its callee and its clock starts, up to `limit`. One that is turned
-    /// away at the door is over before: in a storm that is every second one, and needs no event.
+    /// The attempt leaves along `edge` for its callee and its clock starts, up to `limit`. One that
+    /// is turned away at the door is over before: in a storm that is every second one, and needs no
+    /// event.
     #[inline(always)]
-    fn depart_with_clock(&mut self, id: Id, limit: Time) -> Next {
-        let next = self.depart(id);
+    fn depart_with_clock(&mut self, id: Id, edge: EdgeId, limit: Time) -> Next {
+        let next = self.depart(id, edge);
         if self.attempts.lives(id) {
-            self.start_clock(id, limit);
+            self.start_clock(id, edge, limit);
         }
         next
     }
 
-    /// The attempt has what it needs and leaves for its callee.
+    /// The attempt has what it needs and leaves along `edge` for its callee.
     #[inline(always)]
-    fn depart(&mut self, id: Id) -> Next {
-        let attempt = &self.attempts[id];
-        let edge = &self.edges[attempt.edge.index()];
+    fn depart(&mut self, id: Id, edge: EdgeId) -> Next {
+        let edge = &self.edges[edge.index()];
         if edge.is_instant() {
             return self.reach(id);
         }
+        let attempt = &self.attempts[id];
         let travel = edge.rule.network.travel(attempt.key, Purpose::Outbound, edge.delay);
         if travel == Span::ZERO {
             return self.reach(id);
@@ -290,15 +293,16 @@ impl Simulation<'_> {
             self.free(id);
             return None;
         }
-        let rule = self.edges[attempt.edge.index()].rule;
+        let edge = attempt.edge;
+        let rule = self.edges[edge.index()].rule;
         if rule.pool.is_some_and(|pool| pool.clock == Clock::Own) {
             let limit = self.limit_of(id);
             self.attempts[id].deadline = rule.patience.passed_on(limit);
-            return self.depart_with_clock(id, limit);
+            return self.depart_with_clock(id, edge, limit);
         }
         let attempt = &mut self.attempts[id];
         attempt.deadline = rule.patience.passed_on(attempt.deadline);
-        self.depart(id)
+        self.depart(id, edge)
     }
 
     /// The acquisition timeout has passed.
@@ -397,18 +401,17 @@ impl Simulation<'_> {
     /// An attempt of the call has ended so: the call ends, or goes into back-off.
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
-        let call = &self.calls[id];
+        let call = &mut self.calls[id];
         if let Parent::Attempt { id: parent, service } = call.parent
-            && self.is_crowded()
+            && is_crowded(&self.attempts)
         {
             self.attempts.prefetch(parent.slot);
             self.services.prefetch(service);
         }
-        if self.edges[call.edge.index()].guarded {
-            self.remember(id, outcome);
-        }
-        let call = &mut self.calls[id];
         let edge = &mut self.edges[call.edge.index()];
+        if edge.guarded {
+            remember(call, edge, outcome, self.now);
+        }
         call.attempt = Id::NONE;
         let counts = &mut edge.meter.counts;
         match outcome {
@@ -423,26 +426,19 @@ impl Simulation<'_> {
             Outcome::Refused(_) => counts.refused += 1,
             Outcome::TimedOut => counts.timed_out += 1,
         }
-        match self.decide_retry(id, outcome) {
-            Some(wait) if outcome == Outcome::TimedOut && self.goes_at_once(id, wait) => {
-                self.record.totals.events += 1;
-                self.send(id)
-            }
-            Some(wait) => self.back_off(id, wait),
-            None => self.give_up(id, outcome),
+        let retries = self.conditions.retries;
+        let Some(wait) = decide_retry(call, edge, outcome, retries, self.now) else {
+            return self.give_up(id, outcome);
+        };
+        let plain = edge.plain && edge.timer.is_none();
+        let at_once = plain && wait == Span::ZERO && outcome == Outcome::TimedOut;
+        // It would be the next event, and nobody would look at its back-off: it needs no place in
+        // the list. In a storm that is every third event.
+        if at_once && self.freed.is_empty() && self.events.is_silent(self.now) {
+            self.record.totals.events += 1;
+            return self.send(id);
         }
-    }
-
-    /// Whether a call in back-off for no time would be the next event, and nobody would look at
-    /// it: then it needs no event. In a storm that is every third one.
-    #[inline(always)]
-    fn goes_at_once(&mut self, id: Id, wait: Span) -> bool {
-        let edge = &self.edges[self.calls[id].edge.index()];
-        wait == Span::ZERO
-            && edge.plain
-            && edge.timer.is_none()
-            && self.freed.is_empty()
-            && self.events.is_silent(self.now)
+        self.back_off(id, wait)
     }
 
     /// Budget and cache take what they can from a success.
@@ -462,35 +458,6 @@ impl Simulation<'_> {
         let edge = self.calls[id].edge;
         self.edges[edge.index()].meter.counts.gave_up += 1;
         self.end_call(id, outcome)
-    }
-
-    /// How long the call waits for its next attempt, if it makes one.
-    #[inline(always)]
-    fn decide_retry(&mut self, id: Id, outcome: Outcome) -> Option<Span> {
-        let call = &mut self.calls[id];
-        let edge = &mut self.edges[call.edge.index()];
-        let rule = edge.rule;
-        let (made, caller) = (call.made, call.replica);
-        if made >= rule.retry.attempts && rule.budget.is_none() {
-            return None;
-        }
-        let callee = self.tiers[rule.callee.index()].rule;
-        let setback = callee.setback(outcome, || call.key.child(u64::from(made)));
-        let mut budget = edge.budget(caller);
-        if let Some((budget, bucket)) = &mut budget {
-            budget.failed(bucket, &mut call.claim, rule.retry.on.covers(&setback));
-        }
-        if !self.conditions.retries {
-            return None;
-        }
-        let wait = rule.retry.next_wait(&mut call.retry, made, &setback, call.key, caller)?;
-        if self.now + wait >= call.deadline {
-            return None;
-        }
-        let Some((budget, bucket)) = budget else { return Some(wait) };
-        let allowed = budget.decide(bucket, &mut call.claim, outcome, self.now);
-        edge.meter.counts.denied += u64::from(!allowed);
-        allowed.then_some(wait)
     }
 
     #[inline(always)]
@@ -539,26 +506,13 @@ impl Simulation<'_> {
         self.send(id)
     }
 
-    /// The budget of an edge learns that a call is over, by an end or because nobody waits for it.
-    #[inline(always)]
-    pub(super) fn settle(&mut self, id: Id) {
-        let call = &self.calls[id];
-        let edge = &mut self.edges[call.edge.index()];
-        if !edge.plain
-            && call.made > 0
-            && let Some((budget, bucket)) = edge.budget(call.replica)
-        {
-            budget.end(bucket, call.claim, call.backing_off);
-        }
-    }
-
     /// The call is over; its parent goes on when it was the last that it waited for.
     #[inline(always)]
     fn end_call(&mut self, id: Id, outcome: Outcome) -> Next {
-        self.settle(id);
         let call = &self.calls[id];
-        let key = call.key;
-        let rule = self.edges[call.edge.index()].rule;
+        let edge = &mut self.edges[call.edge.index()];
+        settle(call, edge);
+        let (key, rule) = (call.key, edge.rule);
         let turned_away = outcome == Outcome::Refused(Reason::Admission);
         let (parent, service) = match call.parent {
             Parent::Attempt { id, service } => (id, service),
@@ -608,6 +562,49 @@ impl Simulation<'_> {
             self.services.close(service);
         }
         self.attempts.remove(id);
+    }
+}
+
+/// How long a call waits for its next attempt, if it makes one.
+#[inline(always)]
+fn decide_retry(
+    call: &mut Call,
+    edge: &mut EdgeRun<'_>,
+    outcome: Outcome,
+    retries: bool,
+    now: Time,
+) -> Option<Span> {
+    let rule = edge.rule;
+    let (made, caller) = (call.made, call.replica);
+    if made >= rule.retry.attempts && rule.budget.is_none() {
+        return None;
+    }
+    let setback = edge.callee.setback(outcome, || call.key.child(u64::from(made)));
+    let mut budget = edge.budget(caller);
+    if let Some((budget, bucket)) = &mut budget {
+        budget.failed(bucket, &mut call.claim, rule.retry.on.covers(&setback));
+    }
+    if !retries {
+        return None;
+    }
+    let wait = rule.retry.next_wait(&mut call.retry, made, &setback, call.key, caller)?;
+    if now + wait >= call.deadline {
+        return None;
+    }
+    let Some((budget, bucket)) = budget else { return Some(wait) };
+    let allowed = budget.decide(bucket, &mut call.claim, outcome, now);
+    edge.meter.counts.denied += u64::from(!allowed);
+    allowed.then_some(wait)
+}
+
+/// The budget of an edge learns that a call is over, by an end or because nobody waits for it.
+#[inline(always)]
+pub(super) fn settle(call: &Call, edge: &mut EdgeRun<'_>) {
+    if !edge.plain
+        && call.made > 0
+        && let Some((budget, bucket)) = edge.budget(call.replica)
+    {
+        budget.end(bucket, call.claim, call.backing_off);
     }
 }
 

@@ -2,6 +2,7 @@
 //! service, dropped from a queue, or lost in a restart.
 
 use super::Simulation;
+use super::calling::settle;
 use super::working::note_work;
 use super::world::{Attempt, EdgeRun, NO_SERVICE, State};
 use crate::document::TierId;
@@ -15,18 +16,26 @@ impl Simulation<'_> {
     pub(super) fn caller_leaves(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.left = true;
-        match attempt.state {
-            State::PoolWaiting => {
-                self.leave_pool_queue(id);
-                self.free(id);
-            }
-            State::Lost => self.free(id),
-            State::Travelling | State::Held | State::Returning => self.leave_alone(id),
-            State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
-                self.leave_alone(id);
-                self.callee_learns(id);
-            }
+        let (state, tier) = (attempt.state, attempt.tier);
+        if matches!(state, State::PoolWaiting | State::Lost) {
+            return self.forget(id, state);
         }
+        self.leave_alone(id);
+        let listens = self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt;
+        let there = !matches!(state, State::Travelling | State::Held | State::Returning);
+        if listens && there {
+            self.interrupt(id);
+        }
+    }
+
+    /// An attempt that no callee has in its hands is over when its caller leaves.
+    #[cold]
+    #[inline(never)]
+    fn forget(&mut self, id: Id, state: State) {
+        if state == State::PoolWaiting {
+            self.leave_pool_queue(id);
+        }
+        self.free(id);
     }
 
     /// From now on all that is done for this attempt, by itself and by those it calls, is wasted.
@@ -54,15 +63,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The callee of an attempt in its hands is told that nobody waits, if it is one that listens.
-    #[inline(always)]
-    pub(super) fn callee_learns(&mut self, id: Id) {
-        let tier = self.attempts[id].tier;
-        if self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt {
-            self.interrupt(id);
-        }
-    }
-
+    /// The callee of an attempt in its hands is told that nobody waits, and listens.
     #[cold]
     #[inline(never)]
     fn interrupt(&mut self, id: Id) {
@@ -118,7 +119,7 @@ impl Simulation<'_> {
                     self.release_connection(edge, next);
                 }
             }
-            self.settle(next);
+            settle(&self.calls[next], &mut self.edges[edge.index()]);
             self.calls.remove(next);
             next = sibling;
         }

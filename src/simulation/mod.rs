@@ -171,7 +171,7 @@ impl<'m> Simulation<'m> {
                 .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
                 .collect(),
             edges: (model.edges.iter())
-                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller)))
+                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller), model.tier(edge.callee)))
                 .collect(),
             sources: Vec::new(),
             conditions: Conditions::calm(model.tiers.len(), model.edges.len()),
@@ -235,7 +235,7 @@ impl<'m> Simulation<'m> {
             self.now = due.time;
             self.left = end.since(due.time);
             self.record.totals.events += 1;
-            if self.is_crowded() {
+            if is_crowded(&self.attempts) {
                 self.foresee(due.ahead());
             }
             let next = self.handle(due.event());
@@ -273,12 +273,6 @@ impl<'m> Simulation<'m> {
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
             Event::Revival(tier) => self.revive(tier),
         }
-    }
-
-    /// Whether there are or were more attempts than lie at hand.
-    #[inline(always)]
-    fn is_crowded(&self) -> bool {
-        self.attempts.room() >= MANY
     }
 
     /// Fetches what events to come are about: where there are many attempts, most have lain
@@ -462,6 +456,12 @@ impl<'m> Simulation<'m> {
         );
         mem::take(&mut self.record)
     }
+}
+
+/// Whether there are or were more attempts than lie at hand.
+#[inline(always)]
+fn is_crowded(attempts: &Slab<Attempt>) -> bool {
+    attempts.room() >= MANY
 }
 
 /// Whether requests of this tier are attempts, and not all of them calls alone.

@@ -1,10 +1,10 @@
 //! Turning attempts away: the callee, and the work that this is; and the caller by itself.
 
 use super::event::Event;
-use super::world::StationId;
+use super::world::{Call, EdgeRun, StationId};
 use super::{Next, Simulation};
 use crate::document::EdgeId;
-use crate::kernel::{Id, Purpose, Span};
+use crate::kernel::{Id, Purpose, Span, Time};
 use crate::mechanism::outcome::{Outcome, Reason, Status};
 
 impl Simulation<'_> {
@@ -134,29 +134,27 @@ impl Simulation<'_> {
             Ok(()) => self.send_now(first),
         }
     }
+}
 
-    /// What a caller that guards itself remembers of an attempt that has ended.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn remember(&mut self, id: Id, outcome: Outcome) {
-        let call = &self.calls[id];
-        let edge = &mut self.edges[call.edge.index()];
-        let (rule, replica) = (edge.rule, call.replica as usize);
-        if let Some(pace) = rule.pace
-            && outcome != Outcome::TimedOut
-        {
-            let key = || call.key.child(u64::from(call.made));
-            let status = self.tiers[rule.callee.index()].rule.setback(outcome, key).status;
-            let throttled = outcome != Outcome::Ok && status == Status::TOO_MANY;
-            pace.answered(&mut edge.pacers[replica].0, throttled, self.now);
-        }
-        if let Some(breaker) = &rule.breaker {
-            breaker.note(&mut edge.circuits[replica], outcome == Outcome::Ok, self.now);
-        }
-        if let Some(throttle) = &rule.throttle
-            && matches!(outcome, Outcome::Ok | Outcome::Failed)
-        {
-            throttle.accepted(&mut edge.histories[replica], self.now);
-        }
+/// What a caller that guards itself remembers of an attempt that has ended.
+#[cold]
+#[inline(never)]
+pub(super) fn remember(call: &Call, edge: &mut EdgeRun<'_>, outcome: Outcome, now: Time) {
+    let (rule, replica) = (edge.rule, call.replica as usize);
+    if let Some(pace) = rule.pace
+        && outcome != Outcome::TimedOut
+    {
+        let key = || call.key.child(u64::from(call.made));
+        let status = edge.callee.setback(outcome, key).status;
+        let throttled = outcome != Outcome::Ok && status == Status::TOO_MANY;
+        pace.answered(&mut edge.pacers[replica].0, throttled, now);
+    }
+    if let Some(breaker) = &rule.breaker {
+        breaker.note(&mut edge.circuits[replica], outcome == Outcome::Ok, now);
+    }
+    if let Some(throttle) = &rule.throttle
+        && matches!(outcome, Outcome::Ok | Outcome::Failed)
+    {
+        throttle.accepted(&mut edge.histories[replica], now);
     }
 }

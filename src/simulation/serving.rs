@@ -1,13 +1,16 @@
 //! At the door of a callee and in its queue: an attempt from its delivery to the start of service.
 
 use super::event::Event;
-use super::world::{Attempt, State, StationId, TierRun};
+use super::world::{Attempt, State, Station, StationId, TierRun};
+use super::working::begin_leaf;
 use super::{Next, Simulation};
 use crate::kernel::{Id, Span, Time};
+use crate::measure::TierMeter;
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::outcome::Reason;
 use crate::mechanism::timeout::{Abandoned, too_late};
 use crate::mechanism::work::Drawn;
+use crate::model::Tier;
 
 impl Simulation<'_> {
     /// An attempt reaches its callee, after a way.
@@ -56,8 +59,10 @@ impl Simulation<'_> {
         tier.meter.counts.admitted += 1;
         tier.meter.in_flight.up(left);
         if free {
-            take_server(tier, attempt, left);
-            return self.begin_service(id);
+            take_server(station, &mut tier.meter, attempt, left);
+            let attempt = (id, attempt);
+            let begun = begin_leaf(tier, attempt, &mut self.services, &mut self.events, now);
+            return if begun { None } else { self.begin_program(id) };
         }
         tier.meter.queue.up(left);
         station.waiting.push(id);
@@ -115,14 +120,18 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn serve_queue(&mut self, at: StationId) {
         let now = self.now;
-        if self.tiers[at.tier.index()].stations[at.index as usize].debt > Span::ZERO {
-            self.do_refusals(at);
-        }
         loop {
             let tier = &mut self.tiers[at.tier.index()];
             let rule = tier.rule;
             let station = &mut tier.stations[at.index as usize];
-            if !station.servers.free() || station.waiting.is_empty() || tier.conditions.paused {
+            if !station.servers.free() || tier.conditions.paused {
+                return;
+            }
+            if station.debt > Span::ZERO {
+                self.do_refusals(at);
+                continue;
+            }
+            if station.waiting.is_empty() {
                 return;
             }
             let attempts = &self.attempts;
@@ -134,17 +143,20 @@ impl Simulation<'_> {
             tier.meter.queue.down(self.left);
             let attempt = &mut self.attempts[id];
             let resumes = attempt.state == State::Resuming;
-            let late = is_late(tier, attempt, now);
-            if !resumes && (late || is_unwanted(tier, attempt)) {
+            let late = is_late(rule, attempt, now);
+            if !resumes && (late || is_unwanted(rule, attempt)) {
                 self.skip(id, if late { Reason::Deadline } else { Reason::Left });
                 continue;
             }
-            take_server(tier, attempt, self.left);
+            take_server(station, &mut tier.meter, attempt, self.left);
             if resumes {
                 attempt.state = State::Running;
                 self.go_on(Some(id));
-            } else {
-                let next = self.begin_service(id);
+                continue;
+            }
+            let attempt = (id, attempt);
+            if !begin_leaf(tier, attempt, &mut self.services, &mut self.events, now) {
+                let next = self.begin_program(id);
                 self.go_on(next);
             }
         }
@@ -162,23 +174,27 @@ impl Simulation<'_> {
 
 /// Gives the attempt a server of its station.
 #[inline(always)]
-pub(super) fn take_server(tier: &mut TierRun<'_>, attempt: &mut Attempt, left: Span) {
-    let index = tier.station(attempt.replica);
-    tier.stations[index as usize].servers.take();
-    tier.meter.busy.up(left);
+pub(super) fn take_server(
+    station: &mut Station,
+    meter: &mut TierMeter,
+    attempt: &mut Attempt,
+    left: Span,
+) {
+    station.servers.take();
+    meter.busy.up(left);
     attempt.holds_server = true;
 }
 
 /// Whether too little time is left for the attempt to begin.
 #[inline(always)]
-pub(super) fn is_late(tier: &TierRun<'_>, attempt: &Attempt, now: Time) -> bool {
-    too_late(now, attempt.deadline, tier.rule.min_remaining)
+pub(super) fn is_late(tier: &Tier, attempt: &Attempt, now: Time) -> bool {
+    too_late(now, attempt.deadline, tier.min_remaining)
 }
 
 /// Whether the tier leaves the attempt aside, since nobody waits for it.
 #[inline(always)]
-fn is_unwanted(tier: &TierRun<'_>, attempt: &Attempt) -> bool {
-    !attempt.awaited() && tier.rule.abandoned != Abandoned::Finish
+fn is_unwanted(tier: &Tier, attempt: &Attempt) -> bool {
+    !attempt.awaited() && tier.abandoned != Abandoned::Finish
 }
 
 /// Why an attempt is not let in, if it is not.
@@ -190,7 +206,7 @@ fn turned_away(tier: &mut TierRun<'_>, attempt: &Attempt, now: Time) -> Option<R
     if tier.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now)) {
         return Some(Reason::Admission);
     }
-    if is_late(tier, attempt, now) {
+    if is_late(tier.rule, attempt, now) {
         return Some(Reason::Deadline);
     }
     let unwanted = !attempt.awaited() && tier.rule.abandoned == Abandoned::Interrupt;

@@ -4,7 +4,7 @@ use super::event::Event;
 use super::serving::{is_late, take_server};
 use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun};
 use super::{Next, Simulation};
-use crate::kernel::{EventList, Id, Key, Lane, Purpose, Span, Time};
+use crate::kernel::{Arena, EventList, Id, Key, Lane, Purpose, Span, Time};
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
 use crate::mechanism::timeout::too_late;
@@ -12,32 +12,9 @@ use crate::mechanism::work::{Drawn, fails};
 use crate::model::{Op, Program};
 
 impl Simulation<'_> {
-    /// The attempt, which has a server, begins its program. Where that is a single piece of work,
-    /// and nobody traces the attempt, the work begins at once; one that is late learns so from the
-    /// program.
-    #[inline(always)]
-    pub(super) fn begin_service(&mut self, id: Id) -> Next {
-        let now = self.now;
-        let attempt = &mut self.attempts[id];
-        let tier = &mut self.tiers[attempt.tier.index()];
-        tier.meter.wait.add(now.since(attempt.arrived));
-        let (Some(work), false) =
-            (tier.leaf[usize::from(attempt.class)], attempt.traced || is_late(tier, attempt, now))
-        else {
-            return self.begin_program(id);
-        };
-        let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
-        let (service, under_way) = self.services.open();
-        *under_way = Service::of(now, span, tier.paused);
-        attempt.service = service;
-        attempt.state = State::Working;
-        let lasts = now.until(tier.paused_until) + span;
-        end_after(&mut self.events, now, lasts, tier.work, id);
-        None
-    }
-
+    /// The attempt, which has a server, begins its program.
     #[inline(never)]
-    fn begin_program(&mut self, id: Id) -> Next {
+    pub(super) fn begin_program(&mut self, id: Id) -> Next {
         let attempt = &mut self.attempts[id];
         attempt.state = State::Running;
         if attempt.traced {
@@ -262,7 +239,7 @@ impl Simulation<'_> {
         let index = tier.station(attempt.replica);
         let station = &mut tier.stations[index as usize];
         if !tier.conditions.paused && station.servers.free() {
-            take_server(tier, attempt, self.left);
+            take_server(station, &mut tier.meter, attempt, self.left);
             attempt.state = State::Running;
             return Some(id);
         }
@@ -323,7 +300,6 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(super) fn reply(&mut self, id: Id, outcome: Outcome) -> Next {
         let attempt = &mut self.attempts[id];
-        attempt.state = State::Returning;
         attempt.answer = Some(outcome);
         if !attempt.awaited() {
             self.receive_late(id, outcome);
@@ -333,6 +309,7 @@ impl Simulation<'_> {
         if edge.is_instant() {
             return self.receive(id);
         }
+        attempt.state = State::Returning;
         let network = &edge.rule.network;
         if network.loses_reply(attempt.key) {
             attempt.state = State::Lost;
@@ -354,6 +331,31 @@ impl Simulation<'_> {
     }
 }
 
+/// The attempt, which has a server of `tier`, begins its work, where its program is a single piece
+/// of work and nobody traces it; false where it must go through its program. One that is late
+/// learns so from there.
+#[inline(always)]
+pub(super) fn begin_leaf(
+    tier: &mut TierRun<'_>,
+    (id, attempt): (Id, &mut Attempt),
+    services: &mut Arena<Service>,
+    events: &mut EventList<Event>,
+    now: Time,
+) -> bool {
+    tier.meter.wait.add(now.since(attempt.arrived));
+    let apart = attempt.traced || is_late(tier.rule, attempt, now);
+    let (Some(work), false) = (tier.leaf[usize::from(attempt.class)], apart) else {
+        return false;
+    };
+    let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+    let (service, under_way) = services.open();
+    *under_way = Service::of(now, span, tier.paused);
+    attempt.service = service;
+    attempt.state = State::Working;
+    end_after(events, now, now.until(tier.paused_until) + span, tier.work, id);
+    true
+}
+
 /// Plans the end of a piece of work that takes so long from `now`; `lane` is that of the tier's
 /// constant work.
 #[inline(always)]
@@ -366,7 +368,7 @@ fn end_after(
 ) {
     match lane {
         Some((constant, lane)) if lasts == constant => {
-            events.push_in(lane, now, Event::WorkEnd(id));
+            events.push_in(lane, now + lasts, Event::WorkEnd(id));
         }
         _ => events.push(now + lasts, Event::WorkEnd(id)),
     }

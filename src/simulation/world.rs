@@ -441,6 +441,8 @@ fn leaf<'m>(rule: &Tier, program: &'m Program) -> Option<&'m Work> {
 pub struct EdgeRun<'m> {
     /// Its rule.
     pub rule: &'m Edge,
+    /// Who is called.
+    pub callee: &'m Tier,
     /// Extra delay each way right now; a copy of what [`Conditions`] say.
     pub delay: Span,
     /// The timeout, and its lane.
@@ -473,9 +475,10 @@ pub struct EdgeRun<'m> {
 
 impl<'m> EdgeRun<'m> {
     /// An edge at the start of a run.
-    pub fn start(rule: &'m Edge, caller: &Tier) -> Self {
+    pub fn start(rule: &'m Edge, caller: &Tier, callee: &'m Tier) -> Self {
         let mut edge = EdgeRun {
             rule,
+            callee,
             delay: Span::ZERO,
             timeout: None,
             timer: caller.timer,
@@ -521,6 +524,12 @@ impl<'m> EdgeRun<'m> {
     #[inline(always)]
     pub fn is_instant(&self) -> bool {
         self.instant && self.delay == Span::ZERO
+    }
+
+    /// The lane of the timeout, for a clock that starts now and is not cut short.
+    #[inline(always)]
+    pub fn lane(&self, now: Time, limit: Time) -> Option<Lane> {
+        self.timeout.filter(|(timeout, _)| now + *timeout == limit).map(|(_, lane)| lane)
     }
 
     /// The budget of a replica of the caller, with its rule.

@@ -61,12 +61,6 @@ impl Lanes {
         self.first = 0;
     }
 
-    /// The span of a lane.
-    #[inline(always)]
-    pub fn span(&self, lane: usize) -> Span {
-        self.spans[lane]
-    }
-
     #[inline(always)]
     pub fn push(&mut self, lane: usize, entry: Entry) {
         let head = &mut self.heads[lane];

@@ -112,11 +112,10 @@ impl<E: Packed> EventList<E> {
         self.wheel.push(entry);
     }
 
-    /// Adds an event at the end of a lane, its span after `now`. `now` must never fall from call to
-    /// call.
+    /// Adds an event at `time`, the lane's span after the present, to the end of the lane.
     #[inline(always)]
-    pub fn push_in(&mut self, Lane(lane): Lane, now: Time, event: E) {
-        let entry = self.entry(now + self.lanes.span(lane), event);
+    pub fn push_in(&mut self, Lane(lane): Lane, time: Time, event: E) {
+        let entry = self.entry(time, event);
         self.lanes.push(lane, entry);
     }
 

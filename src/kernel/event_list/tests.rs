@@ -35,9 +35,9 @@ fn equal_times_leave_in_order_of_entry_across_wheel_and_lanes() {
     let mut list = EventList::new();
     let lane = list.lane(Span::from_nanos(5)).unwrap();
     list.push(nanos(5), 1);
-    list.push_in(lane, Time::ZERO, 2);
+    list.push_in(lane, nanos(5), 2);
     list.push(nanos(5), 3);
-    list.push_in(lane, Time::ZERO, 4);
+    list.push_in(lane, nanos(5), 4);
     let order: Vec<u64> = drain(&mut list).into_iter().map(|(_, event)| event).collect();
     assert_eq!(order, [1, 2, 3, 4]);
 }
@@ -67,7 +67,7 @@ fn an_event_at_never_stays_forever() {
     let mut list = EventList::new();
     let lane = list.lane(Span::MAX).unwrap();
     list.push(Time::NEVER, 1);
-    list.push_in(lane, nanos(1), 2);
+    list.push_in(lane, Time::NEVER, 2);
     list.push(nanos(3), 3);
     assert_eq!(drain(&mut list), [(nanos(3), 3)]);
     assert_eq!(list.len(), 2);
@@ -163,7 +163,7 @@ impl Pair {
             return;
         }
         match self.list.lane(span) {
-            Some(lane) => self.list.push_in(lane, self.now, self.pushed),
+            Some(lane) => self.list.push_in(lane, self.now + span, self.pushed),
             None => self.list.push(self.now + span, self.pushed),
         }
         self.heap.push(Reverse((self.now + span, self.pushed)));
