@@ -85,11 +85,17 @@ impl Span {
     #[inline]
     pub fn from_nanos_f64(nanos: f64) -> Self {
         let up = nanos + 0.5;
-        if (0.0..MOST_SIGNED).contains(&up) {
-            // SAFETY: it fits. One instruction; `as u64` takes a dozen, for what never happens.
-            return Span(unsafe { up.to_int_unchecked::<i64>() } as u64);
+        if !(0.0..MOST_SIGNED).contains(&up) {
+            return Self::saturated(up);
         }
-        Span(up as u64)
+        // SAFETY: it fits. One instruction; `as u64` takes a dozen, for what never happens.
+        Span(unsafe { up.to_int_unchecked::<i64>() } as u64)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn saturated(nanos: f64) -> Self {
+        Span(nanos as u64)
     }
 
     /// Nanoseconds.

@@ -319,7 +319,11 @@ impl Source {
                 state.cumulative += gap;
                 intensity.reach(state)?
             }
-            Pattern::Herd(herd) => return next_of_herd(herd, state, key, timer),
+            Pattern::Herd(herd) => {
+                // Taken apart, lest every source put its requests together in memory.
+                let Upcoming { time, key, client } = next_of_herd(herd, state, key, timer)?;
+                return Some(Upcoming { time, key, client });
+            }
             _ => self.instant(state, number)?,
         };
         (time < self.until).then_some(Upcoming { time, key: request, client: None })
