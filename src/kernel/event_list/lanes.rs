@@ -9,8 +9,6 @@
 //! Why not a lane for every span: with each one more the scan grows, and past about eight the wheel
 //! is as fast.
 
-use std::mem;
-
 use super::{Entry, Hint, NO_HINT};
 use crate::kernel::pages::prefetch;
 use crate::kernel::ring::Ring;
@@ -27,18 +25,47 @@ const FAR: usize = 8;
 pub(super) struct Lanes {
     spans: Vec<Span>,
     /// First entry of each lane; [`Entry::NONE`] of an empty one.
-    heads: [Entry; MAX_LANES],
+    heads: Heads,
     /// All others.
     queues: [Ring<Entry>; MAX_LANES],
     /// The lane with the lowest head.
     first: usize,
 }
 
+/// An entry for each lane, field by field: where two words lie side by side, they are copied in
+/// one, and a processor that reads two words in one just after they were written one by one waits.
+#[derive(Clone, Debug)]
+struct Heads {
+    times: [u64; MAX_LANES],
+    orders: [u64; MAX_LANES],
+    rests: [u64; MAX_LANES],
+}
+
+impl Heads {
+    const NONE: Heads = Heads {
+        times: [Entry::NONE.time; MAX_LANES],
+        orders: [Entry::NONE.order; MAX_LANES],
+        rests: [Entry::NONE.rest; MAX_LANES],
+    };
+
+    #[inline(always)]
+    fn get(&self, lane: usize) -> Entry {
+        Entry { time: self.times[lane], order: self.orders[lane], rest: self.rests[lane] }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, lane: usize, entry: Entry) {
+        self.times[lane] = entry.time;
+        self.orders[lane] = entry.order;
+        self.rests[lane] = entry.rest;
+    }
+}
+
 impl Lanes {
     pub fn new() -> Self {
         Lanes {
             spans: Vec::new(),
-            heads: [Entry::NONE; MAX_LANES],
+            heads: Heads::NONE,
             queues: Default::default(),
             first: 0,
         }
@@ -56,23 +83,20 @@ impl Lanes {
 
     pub fn clear(&mut self) {
         self.spans.clear();
-        self.heads = [Entry::NONE; MAX_LANES];
+        self.heads = Heads::NONE;
         self.queues.iter_mut().for_each(Ring::clear);
         self.first = 0;
     }
 
     #[inline(always)]
     pub fn push(&mut self, lane: usize, entry: Entry) {
-        let head = &mut self.heads[lane];
+        let head = self.heads.get(lane);
         if head.is_some() {
             let queue = &mut self.queues[lane];
-            debug_assert!(
-                queue.back().unwrap_or(*head).key() < entry.key(),
-                "lane in disorder"
-            );
+            debug_assert!(queue.back().unwrap_or(head).key() < entry.key(), "lane in disorder");
             return queue.push_back(entry);
         }
-        *head = entry;
+        self.heads.set(lane, entry);
         if entry.key() < self.first().key() {
             self.first = lane;
         }
@@ -80,8 +104,8 @@ impl Lanes {
 
     /// The earliest entry of all lanes; [`Entry::NONE`] when there is none.
     #[inline(always)]
-    pub fn first(&self) -> &Entry {
-        &self.heads[self.first % MAX_LANES]
+    pub fn first(&self) -> Entry {
+        self.heads.get(self.first % MAX_LANES)
     }
 
     /// Takes the earliest entry of all lanes.
@@ -92,7 +116,8 @@ impl Lanes {
         let next = queue.pop_front().unwrap_or(Entry::NONE);
         // A long queue has left the processor's caches since it was written.
         queue.get_ref(FAR).inspect(|entry| prefetch(*entry));
-        let entry = mem::replace(&mut self.heads[lane], next);
+        let entry = self.heads.get(lane);
+        self.heads.set(lane, next);
         if self.spans.len() > 1 {
             self.choose_first(next.key());
         }
@@ -102,8 +127,9 @@ impl Lanes {
     /// Makes another lane the first, if its head is lower than `lowest`, that of the present first.
     #[inline(always)]
     fn choose_first(&mut self, mut lowest: u128) {
-        for (lane, head) in self.heads.iter().enumerate().take(self.spans.len()) {
+        for lane in 0..self.spans.len().min(MAX_LANES) {
             // Without a jump: which lane is next, nobody can foresee.
+            let head = self.heads.get(lane);
             let lower = head.key() < lowest;
             self.first = std::hint::select_unpredictable(lower, lane, self.first);
             lowest = std::hint::select_unpredictable(lower, head.key(), lowest);
@@ -118,7 +144,7 @@ impl Lanes {
     }
 
     pub fn len(&self) -> usize {
-        let heads = self.heads.iter().filter(|head| head.is_some()).count();
+        let heads = (0..MAX_LANES).filter(|&lane| self.heads.get(lane).is_some()).count();
         heads + self.queues.iter().map(Ring::len).sum::<usize>()
     }
 }

@@ -156,7 +156,7 @@ impl<E: Packed> EventList<E> {
         let now = now.nanos();
         let later = |entry: &Entry| entry.time > now;
         let wheel = self.wheel.look(|| now.saturating_add(1));
-        wheel.is_none_or(later) && later(self.lanes.first()) && !self.soon.is_some()
+        wheel.is_none_or(later) && later(&self.lanes.first()) && !self.soon.is_some()
     }
 
     /// Whether an entry leaves before all in wheel and lanes.
@@ -164,7 +164,7 @@ impl<E: Packed> EventList<E> {
     fn is_first(&mut self, entry: Entry) -> bool {
         let wheel = self.wheel.look(|| entry.time.saturating_add(1));
         let later = |other: &Entry| entry.key() < other.key();
-        wheel.is_none_or(later) && later(self.lanes.first())
+        wheel.is_none_or(later) && later(&self.lanes.first())
     }
 
     /// Number of events to come, stale ones included.

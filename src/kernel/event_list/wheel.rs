@@ -117,12 +117,11 @@ impl Wheel {
     /// Adds an entry to the slots or a large bottom; by its parts, which stay in registers.
     #[inline(never)]
     fn push_far(&mut self, time: u64, order: u64, rest: u64) {
-        let entry = Entry { time, order, rest };
         if time >= self.bound {
-            return self.place(entry);
+            return self.place(Entry { time, order, rest });
         }
         let at = self.bottom.partition_point(|other| other.time > time);
-        self.bottom.insert(at, entry);
+        self.bottom.insert(at, Entry { time, order, rest });
         if self.bottom.len() > BOTTOM {
             self.spill();
         }
@@ -236,7 +235,7 @@ impl Wheel {
     }
 
     /// Puts an entry of `origin` or later into its slot.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, entry: Entry) {
         let time = entry.time;
         debug_assert!(time >= self.origin, "slots begin at the origin");
@@ -294,24 +293,24 @@ impl Pool {
         self.free = NO_CHUNK;
     }
 
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, slot: &mut Slot, entry: Entry) {
         let fill = slot.len as usize % CHUNK;
         if fill == 0 {
-            slot.chunk = self.take(slot.chunk, entry);
+            slot.chunk = self.take(slot.chunk);
         }
         self.entries[slot.chunk as usize * CHUNK + fill] = entry;
         slot.len += 1;
     }
 
-    /// A chunk that has `next` after it. `filler` is any entry, to fill a new chunk with.
+    /// A chunk that has `next` after it.
     #[inline]
-    fn take(&mut self, next: u32, filler: Entry) -> u32 {
+    fn take(&mut self, next: u32) -> u32 {
         if self.free == NO_CHUNK {
             self.free = self.next.len() as u32;
             self.next.push(NO_CHUNK);
             pages::make_room(&mut self.entries, CHUNK);
-            self.entries.extend_from_slice(&[filler; CHUNK]);
+            self.entries.extend_from_slice(&[Entry::NONE; CHUNK]);
         }
         let chunk = self.free;
         self.free = mem::replace(&mut self.next[chunk as usize], next);
