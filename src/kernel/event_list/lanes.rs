@@ -10,15 +10,11 @@
 //! is as fast.
 
 use super::{Entry, Hint, NO_HINT};
-use crate::kernel::pages::prefetch;
 use crate::kernel::ring::Ring;
 use crate::kernel::time::Span;
 
 /// At most so many lanes.
 pub(super) const MAX_LANES: usize = 8;
-
-/// So many entries before its turn an entry is fetched.
-const FAR: usize = 8;
 
 /// The lanes.
 #[derive(Clone, Debug)]
@@ -114,8 +110,6 @@ impl Lanes {
         let lane = self.first % MAX_LANES;
         let queue = &mut self.queues[lane];
         let next = queue.pop_front().unwrap_or(Entry::NONE);
-        // A long queue has left the processor's caches since it was written.
-        queue.get_ref(FAR).inspect(|entry| prefetch(*entry));
         let entry = self.heads.get(lane);
         self.heads.set(lane, next);
         if self.spans.len() > 1 {
