@@ -6,7 +6,7 @@
 //! and takes no more addresses than it needs.
 
 /// What a small run needs of one kind of record (bytes).
-const SMALL: usize = 1 << 21;
+const SMALL: usize = 1 << 20;
 
 /// Records that a large run has addresses for at once: they cost nothing until they are used, and
 /// growing moves nothing.

@@ -99,7 +99,12 @@ impl<T> Slab<T> {
         pages::make_room(&mut self.records, BATCH);
         self.generations.resize(first + BATCH, 0);
         self.records.resize_with(first + BATCH, T::default);
+        pages::make_room(&mut self.free, BATCH);
         self.free.extend((first as u32..last).rev());
+        // Their places are in no cache; by the time that they are wanted they will be.
+        self.records.spare_capacity_mut().iter().take(BATCH).for_each(|place| {
+            pages::prefetch(place);
+        });
     }
 
     /// Forgets all records and their names, and keeps the room. The next records get the same names
