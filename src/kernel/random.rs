@@ -64,7 +64,11 @@ impl Key {
     /// The key of part `index` of this thing.
     #[inline]
     pub fn child(self, index: u64) -> Self {
-        Key(mix(self.0 ^ mix(index.wrapping_add(GOLDEN))))
+        let spread = match FIRST.get(index as usize) {
+            Some(spread) => *spread,
+            None => spread(index),
+        };
+        Key(mix(self.0 ^ spread))
     }
 
     /// The draws of this thing for `purpose`.
@@ -128,8 +132,24 @@ impl TryRng for Stream {
     }
 }
 
+/// [`spread`] of the first numbers: most parts of a thing have one of these.
+static FIRST: [u64; 64] = {
+    let mut first = [0; 64];
+    let mut index = 0;
+    while index < first.len() {
+        first[index] = spread(index as u64);
+        index += 1;
+    }
+    first
+};
+
+/// A number of a part, over all bits.
+const fn spread(index: u64) -> u64 {
+    mix(index.wrapping_add(GOLDEN))
+}
+
 #[inline]
-fn mix(mut z: u64) -> u64 {
+const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
