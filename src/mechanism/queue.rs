@@ -7,6 +7,9 @@
 use crate::document::Value;
 use crate::kernel::{Ring, Span};
 
+/// So many others are served before: time enough to fetch from memory what has lain there for long.
+const SOON: usize = 4;
+
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
@@ -105,13 +108,13 @@ impl<W: Copy> Waiting<W> {
         }
     }
 
-    /// Who would be next, or a husk before that one; those that go on after a call are not looked
-    /// at.
+    /// Who will be served soon but not next, or a husk; those that go on after a call are not
+    /// looked at.
     #[inline]
-    pub fn first(&self, discipline: Discipline) -> Option<W> {
+    pub fn soon(&self, discipline: Discipline) -> Option<W> {
         match discipline {
-            Discipline::Fifo => self.fresh.front(),
-            Discipline::Lifo => self.fresh.back(),
+            Discipline::Fifo => self.fresh.get(SOON),
+            Discipline::Lifo => self.fresh.get(self.fresh.len().wrapping_sub(SOON + 1)),
         }
     }
 

@@ -137,8 +137,8 @@ impl Simulation<'_> {
             let attempts = &self.attempts;
             let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
             let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
-            if let Some(after) = station.waiting.first(rule.queue.discipline) {
-                attempts.prefetch(after.slot);
+            if let Some(later) = station.waiting.soon(rule.queue.discipline) {
+                attempts.prefetch(later.slot);
             }
             tier.meter.queue.down(self.left);
             let attempt = &mut self.attempts[id];
