@@ -128,11 +128,8 @@ impl Distribution {
     /// finds it.
     pub fn gamma_through(low: Percentile, high: Percentile) -> Self {
         use statrs::distribution::{ContinuousCDF, Gamma as Reference};
-        let quantile = |shape: f64, p: f64| {
-            Reference::new(shape, 1.0)
-                .expect("positive shape")
-                .inverse_cdf(p)
-        };
+        let quantile =
+            |shape: f64, p: f64| Reference::new(shape, 1.0).expect("positive shape").inverse_cdf(p);
         let wanted = high.value / low.value;
         let (mut small, mut large) = (0.05f64, 1000.0f64);
         for _ in 0..80 {

@@ -2,7 +2,7 @@
 //! service, dropped from a queue, or lost in a restart.
 
 use super::Simulation;
-use super::calling::settle;
+use super::concluding::settle;
 use super::working::note_work;
 use super::world::{Attempt, EdgeRun, NO_SERVICE, State};
 use crate::document::TierId;

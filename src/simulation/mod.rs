@@ -1,15 +1,17 @@
 //! The simulation: the loop, and the one world that changes.
 //!
 //! Read `event` (what can happen), then this file (the loop), then `user` (a request), `calling` (a
-//! call from its first attempt to its end, the caller's side), `serving` and `working` (an attempt
-//! from delivery to the start of service, and from there to its answer, the callee's side),
-//! `refusing` (who is turned away), `leaving` (who leaves before the end), `control` (windows,
-//! triggers, operator). These say *what happens*; how much and whether is decided by mechanisms.
+//! call and its attempts up to their departure, the caller's side), `serving` and `working` (an
+//! attempt from delivery to the start of service, and from there to its answer, the callee's side),
+//! `concluding` (what the caller makes of an answer or a timeout), `refusing` (who is turned away),
+//! `leaving` (who leaves before the end), `control` (windows, triggers, operator). These say *what
+//! happens*; how much and whether is decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
 //! call costs as much as such a step. What seldom happens is kept out of it.
 
 mod calling;
+mod concluding;
 mod control;
 mod event;
 mod leaving;

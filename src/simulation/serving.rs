@@ -1,8 +1,8 @@
 //! At the door of a callee and in its queue: an attempt from its delivery to the start of service.
 
 use super::event::Event;
-use super::world::{Attempt, State, Station, StationId, TierRun};
 use super::working::begin_leaf;
+use super::world::{Attempt, State, Station, StationId, TierRun};
 use super::{Next, Simulation};
 use crate::kernel::{Id, Span, Time};
 use crate::measure::TierMeter;

@@ -59,12 +59,7 @@ impl Heads {
 
 impl Lanes {
     pub fn new() -> Self {
-        Lanes {
-            spans: Vec::new(),
-            heads: Heads::NONE,
-            queues: Default::default(),
-            first: 0,
-        }
+        Lanes { spans: Vec::new(), heads: Heads::NONE, queues: Default::default(), first: 0 }
     }
 
     /// The number of the lane for `span`, a new one while there are fewer than [`MAX_LANES`].
