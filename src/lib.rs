@@ -80,8 +80,8 @@
 //!
 //! This page; one file under `models/`; `simulation/event.rs` (what can happen);
 //! `simulation/mod.rs` (the loop); `simulation/calling.rs`, `simulation/serving.rs`,
-//! `simulation/working.rs` and `simulation/concluding.rs` (an attempt, from its caller to its callee
-//! and back); one mechanism, for example `mechanism/queue.rs`; `verdict/mod.rs`.
+//! `simulation/working.rs` and `simulation/concluding.rs` (an attempt, from its caller to its
+//! callee and back); one mechanism, for example `mechanism/queue.rs`; `verdict/mod.rs`.
 
 #![warn(missing_docs)]
 
