@@ -96,7 +96,6 @@ impl<T: Copy> Ring<T> {
 
     /// Forgets all elements, and keeps the room.
     pub fn clear(&mut self) {
-        self.places.clear();
         (self.head, self.tail) = (0, 0);
     }
 

@@ -25,6 +25,8 @@ pub struct Slab<T> {
     generations: Vec<u32>,
     records: Vec<T>,
     free: Vec<u32>,
+    /// Slots in use, living or free; a slab that has been cleared has more records than that.
+    slots: usize,
 }
 
 /// New slots come by so many.
@@ -66,7 +68,7 @@ impl Id {
 impl<T> Slab<T> {
     /// Empty.
     pub fn new() -> Self {
-        Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new() }
+        Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new(), slots: 0 }
     }
 
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
@@ -93,26 +95,28 @@ impl<T> Slab<T> {
     where
         T: Default,
     {
-        let first = self.records.len();
-        let last = u32::try_from(first + BATCH).expect("more records than a slot can name");
-        pages::make_room(&mut self.generations, BATCH);
-        pages::make_room(&mut self.records, BATCH);
-        self.generations.resize(first + BATCH, 0);
-        self.records.resize_with(first + BATCH, T::default);
+        let (first, slots) = (self.slots, self.slots + BATCH);
+        let last = u32::try_from(slots).expect("more records than a slot can name");
+        if slots > self.records.len() {
+            pages::make_room(&mut self.generations, BATCH);
+            pages::make_room(&mut self.records, BATCH);
+            self.generations.resize(slots, 0);
+            self.records.resize_with(slots, T::default);
+        }
         pages::make_room(&mut self.free, BATCH);
         self.free.extend((first as u32..last).rev());
-        // Their places are in no cache; by the time that they are wanted they will be.
-        self.records.spare_capacity_mut().iter().take(BATCH).for_each(|place| {
-            pages::prefetch(place);
-        });
+        self.slots = slots;
+        // The places of the next batch are in no cache; by the time they are wanted they will be.
+        let next = self.records.as_ptr().wrapping_add(slots);
+        (0..BATCH).for_each(|place| pages::prefetch(next.wrapping_add(place)));
     }
 
     /// Forgets all records and their names, and keeps the room. The next records get the same names
     /// as those of a new slab.
     pub fn clear(&mut self) {
-        self.generations.clear();
-        self.records.clear();
+        self.generations.fill(0);
         self.free.clear();
+        self.slots = 0;
     }
 
     /// Removes a living record; its name is dead from now on.
@@ -165,13 +169,13 @@ impl<T> Slab<T> {
 
     /// Number of living records.
     pub fn len(&self) -> usize {
-        self.records.len() - self.free.len()
+        self.slots - self.free.len()
     }
 
     /// Slots there are: about the most records that have lived at once.
     #[inline]
     pub fn room(&self) -> usize {
-        self.records.len()
+        self.slots
     }
 
     /// True when nothing lives.
@@ -281,6 +285,22 @@ mod tests {
         assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
         assert_eq!((slab.get(Id::NONE), slab.len()), (None, 1));
         assert_eq!(slab.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_cleared_slab_gives_the_names_of_a_new_one() {
+        let names = |slab: &mut Slab<u32>| {
+            let first: Vec<Id> = (0..100).map(|_| slab.open().0).collect();
+            first.iter().step_by(3).for_each(|&id| slab.remove(id));
+            let again = (0..50).map(|_| slab.open().0);
+            first.iter().copied().chain(again).collect::<Vec<Id>>()
+        };
+        let mut slab = Slab::new();
+        let of_new = names(&mut slab);
+        slab.clear();
+        assert!(slab.is_empty() && slab.iter().count() == 0);
+        assert!(of_new.iter().all(|&id| !slab.lives(id)));
+        assert_eq!(names(&mut slab), of_new);
     }
 
     #[test]
