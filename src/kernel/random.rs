@@ -64,11 +64,8 @@ impl Key {
     /// The key of part `index` of this thing.
     #[inline]
     pub fn child(self, index: u64) -> Self {
-        let spread = match FIRST.get(index as usize) {
-            Some(spread) => *spread,
-            None => spread(index),
-        };
-        Key(mix(self.0 ^ spread))
+        let few = index < SPREAD.len() as u64;
+        Key(mix(self.0 ^ if few { SPREAD[index as usize] } else { spread(index) }))
     }
 
     /// The draws of this thing for `purpose`.
@@ -133,17 +130,17 @@ impl TryRng for Stream {
 }
 
 /// [`spread`] of the first numbers: most parts of a thing have one of these.
-static FIRST: [u64; 64] = {
-    let mut first = [0; 64];
+static SPREAD: [u64; 64] = {
+    let mut table = [0; 64];
     let mut index = 0;
-    while index < first.len() {
-        first[index] = spread(index as u64);
+    while index < table.len() {
+        table[index] = spread(index as u64);
         index += 1;
     }
-    first
+    table
 };
 
-/// A number of a part, over all bits.
+/// The number of a part, spread over all bits.
 const fn spread(index: u64) -> u64 {
     mix(index.wrapping_add(GOLDEN))
 }

@@ -1,8 +1,7 @@
 //! A queue in a ring of memory, for those that are looked into with every event.
 //!
 //! Why not `VecDeque`: any capacity will do for it, so each look compares and subtracts; a power of
-//! two needs one mask. And it copies itself into room twice as large where this has addresses for a
-//! million at once.
+//! two needs one mask. And a long one of these lies in large pages.
 //!
 //! Cost: O(1) everywhere, amortised where it grows.
 
@@ -17,9 +16,9 @@ pub struct Ring<T> {
     /// over.
     places: Vec<T>,
     /// Number of the first element, counted from the first there ever was.
-    head: usize,
+    head: u64,
     /// Number of the next to come.
-    tail: usize,
+    tail: u64,
 }
 
 /// Places of a ring that holds something.
@@ -79,13 +78,16 @@ impl<T: Copy> Ring<T> {
     /// Where the element so many places behind the first lies.
     #[inline(always)]
     pub fn get_ref(&self, behind: usize) -> Option<&T> {
-        if behind < self.len() { self.places.get(self.place(self.head + behind)) } else { None }
+        if behind >= self.len() {
+            return None;
+        }
+        self.places.get(self.place(self.head + behind as u64))
     }
 
     /// Number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.tail - self.head
+        (self.tail - self.head) as usize
     }
 
     /// True when there is none.
@@ -118,8 +120,8 @@ impl<T: Copy> Ring<T> {
     }
 
     #[inline(always)]
-    fn place(&self, number: usize) -> usize {
-        number & self.places.len().wrapping_sub(1)
+    fn place(&self, number: u64) -> usize {
+        number as usize & self.places.len().wrapping_sub(1)
     }
 
     /// Doubles the places. `filler` is any element, to fill them with.
@@ -128,7 +130,7 @@ impl<T: Copy> Ring<T> {
     fn grow(&mut self, filler: T) {
         let first = self.place(self.head);
         self.places.rotate_left(first);
-        (self.head, self.tail) = (0, self.len());
+        (self.head, self.tail) = (0, self.len() as u64);
         let more = self.places.len().max(FEWEST);
         pages::make_room(&mut self.places, more);
         self.places.resize(self.places.len() + more, filler);

@@ -88,7 +88,7 @@ impl Span {
         if !(0.0..MOST_SIGNED).contains(&up) {
             return Self::saturated(up);
         }
-        // SAFETY: it fits. One instruction; `as u64` takes a dozen, for what never happens.
+        // SAFETY: it fits. This is one instruction, where `as u64` takes a dozen.
         Span(unsafe { up.to_int_unchecked::<i64>() } as u64)
     }
 

@@ -7,8 +7,8 @@
 use crate::document::Value;
 use crate::kernel::{Ring, Span};
 
-/// So many others are served before: time enough to fetch from memory what has lain there for long.
-const SOON: usize = 4;
+/// After so many others: time enough to fetch from memory what has lain there for long.
+const LATER: usize = 4;
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +108,12 @@ impl<W: Copy> Waiting<W> {
         }
     }
 
-    /// Who will be served soon but not next, or a husk; those that go on after a call are not
-    /// looked at.
+    /// Who is served [`LATER`], or a husk; those that go on after a call are not looked at.
     #[inline]
-    pub fn soon(&self, discipline: Discipline) -> Option<W> {
+    pub fn later(&self, discipline: Discipline) -> Option<W> {
         match discipline {
-            Discipline::Fifo => self.fresh.get(SOON),
-            Discipline::Lifo => self.fresh.get(self.fresh.len().wrapping_sub(SOON + 1)),
+            Discipline::Fifo => self.fresh.get(LATER),
+            Discipline::Lifo => self.fresh.get(self.fresh.len().wrapping_sub(LATER + 1)),
         }
     }
 
@@ -194,6 +193,16 @@ mod tests {
         waiting.push(1);
         waiting.push_resumed(2);
         assert_eq!(waiting.pop(Discipline::Lifo, |_| true), Some(2));
+    }
+
+    #[test]
+    fn who_is_served_later_has_so_many_before() {
+        let mut waiting = Waiting::new();
+        let orders = [Discipline::Fifo, Discipline::Lifo];
+        (0..LATER as u32).for_each(|waiter| waiting.push(waiter));
+        assert_eq!(orders.map(|order| waiting.later(order)), [None, None]);
+        (4..7).for_each(|waiter| waiting.push(waiter));
+        assert_eq!(orders.map(|order| waiting.later(order)), [Some(4), Some(2)]);
     }
 
     #[test]

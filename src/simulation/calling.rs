@@ -1,4 +1,5 @@
-//! The caller's side of a beginning: a call, and its attempts up to their departure.
+//! The caller's side of a beginning: a call, its connections, and its attempts up to their
+//! departure.
 
 use super::event::Event;
 use super::world::{Attempt, Call, Caller, Detail, Errand, NO_SERVICE, Parent, Party, State};

@@ -55,7 +55,7 @@ impl Simulation<'_> {
         self.conclude(call, Outcome::TimedOut)
     }
 
-    /// An attempt of the call has ended so: the call ends, or goes into back-off.
+    /// An attempt of the call has ended so: the call ends, goes into back-off, or tries again.
     #[inline(always)]
     pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
         let call = &mut self.calls[id];
@@ -89,8 +89,8 @@ impl Simulation<'_> {
         };
         let plain = edge.plain && edge.timer.is_none();
         let at_once = plain && wait == Span::ZERO && outcome == Outcome::TimedOut;
-        // It would be the next event, and nobody would look at its back-off: it needs no place in
-        // the list. In a storm that is every third event.
+        // It would be the next event, and a back-off of no time adds nothing to its gauge: it needs
+        // no place in the list. In a storm that is every third event.
         if at_once && self.freed.is_empty() && self.events.is_silent(self.now) {
             self.record.totals.events += 1;
             return self.send(id);

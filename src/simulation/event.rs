@@ -125,7 +125,7 @@ impl Packed for Event {
             15 => Event::TriggerBegin(low as u16),
             16 => Event::TriggerEnd(low as u16),
             17 => Event::RampStep { tier: high, serial: low as u16 },
-            // Where there is no event there is none of these, either.
+            // Nothing else has been packed.
             _ => Event::Revival(low as u16),
         }
     }

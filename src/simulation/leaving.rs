@@ -17,13 +17,15 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         attempt.left = true;
         let (state, tier) = (attempt.state, attempt.tier);
-        if matches!(state, State::PoolWaiting | State::Lost) {
-            return self.forget(id, state);
-        }
+        let in_hands = match state {
+            State::PoolWaiting | State::Lost => return self.forget(id, state),
+            State::Travelling | State::Held | State::Returning => false,
+            State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
+                true
+            }
+        };
         self.leave_alone(id);
-        let listens = self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt;
-        let there = !matches!(state, State::Travelling | State::Held | State::Returning);
-        if listens && there {
+        if in_hands && self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt {
             self.interrupt(id);
         }
     }

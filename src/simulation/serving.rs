@@ -60,8 +60,9 @@ impl Simulation<'_> {
         tier.meter.in_flight.up(left);
         if free {
             take_server(station, &mut tier.meter, attempt, left);
-            let attempt = (id, attempt);
-            let begun = begin_leaf(tier, attempt, &mut self.services, &mut self.events, now);
+            tier.meter.wait.add(now.since(attempt.arrived));
+            let named = (id, attempt);
+            let begun = begin_leaf(tier, named, &mut self.services, &mut self.events, now);
             return if begun { None } else { self.begin_program(id) };
         }
         tier.meter.queue.up(left);
@@ -127,6 +128,7 @@ impl Simulation<'_> {
             if !station.servers.free() || tier.conditions.paused {
                 return;
             }
+            // A free server first does the refusals that there are.
             if station.debt > Span::ZERO {
                 self.do_refusals(at);
                 continue;
@@ -137,7 +139,7 @@ impl Simulation<'_> {
             let attempts = &self.attempts;
             let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
             let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
-            if let Some(later) = station.waiting.soon(rule.queue.discipline) {
+            if let Some(later) = station.waiting.later(rule.queue.discipline) {
                 attempts.prefetch(later.slot);
             }
             tier.meter.queue.down(self.left);
@@ -154,8 +156,9 @@ impl Simulation<'_> {
                 self.go_on(Some(id));
                 continue;
             }
-            let attempt = (id, attempt);
-            if !begin_leaf(tier, attempt, &mut self.services, &mut self.events, now) {
+            tier.meter.wait.add(now.since(attempt.arrived));
+            let named = (id, attempt);
+            if !begin_leaf(tier, named, &mut self.services, &mut self.events, now) {
                 let next = self.begin_program(id);
                 self.go_on(next);
             }

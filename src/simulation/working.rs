@@ -342,7 +342,6 @@ pub(super) fn begin_leaf(
     events: &mut EventList<Event>,
     now: Time,
 ) -> bool {
-    tier.meter.wait.add(now.since(attempt.arrived));
     let apart = attempt.traced || is_late(tier.rule, attempt, now);
     let (Some(work), false) = (tier.leaf[usize::from(attempt.class)], apart) else {
         return false;

@@ -441,7 +441,7 @@ fn leaf<'m>(rule: &Tier, program: &'m Program) -> Option<&'m Work> {
 pub struct EdgeRun<'m> {
     /// Its rule.
     pub rule: &'m Edge,
-    /// Who is called.
+    /// The rule of the tier that is called.
     pub callee: &'m Tier,
     /// Extra delay each way right now; a copy of what [`Conditions`] say.
     pub delay: Span,
@@ -451,8 +451,8 @@ pub struct EdgeRun<'m> {
     pub timer: Option<Timer>,
     /// Whether its callers turn their own attempts away, now and then, or hold them back.
     pub guarded: bool,
-    /// Whether an attempt just leaves: nobody looks at it, it needs nothing, and nothing is made of
-    /// its end.
+    /// Whether an attempt that its caller lets go just leaves: it needs nothing, nobody looks at
+    /// it, and no budget or cache learns of its end.
     pub plain: bool,
     /// Whether nothing takes time on the way, nor gets lost, as long as nobody delays it.
     pub instant: bool,

@@ -33,7 +33,7 @@ pub trait Packed: Copy {
     /// The kind, and the rest.
     fn pack(self) -> (u8, u64);
 
-    /// What was packed; of another pair, any event.
+    /// What was packed; of a pair that nobody has packed, any event.
     fn unpack(kind: u8, rest: u64) -> Self;
 }
 
@@ -112,7 +112,8 @@ impl<E: Packed> EventList<E> {
         self.wheel.push(entry);
     }
 
-    /// Adds an event at `time`, the lane's span after the present, to the end of the lane.
+    /// Adds an event to the end of a lane, at `time`, which is the lane's span after the present:
+    /// times in a lane never fall.
     #[inline(always)]
     pub fn push_in(&mut self, Lane(lane): Lane, time: Time, event: E) {
         let entry = self.entry(time, event);
@@ -227,14 +228,14 @@ impl Entry {
         (self.order as u8, self.rest)
     }
 
-    /// This entry if `this`, else the other, without a jump.
+    /// One of two entries, without a jump.
     #[inline(always)]
-    fn or(self, other: Entry, this: bool) -> Entry {
-        let choose = |ours, theirs| std::hint::select_unpredictable(this, ours, theirs);
+    fn choose(first: bool, one: Entry, other: Entry) -> Entry {
+        let choose = |one, other| std::hint::select_unpredictable(first, one, other);
         Entry {
-            time: choose(self.time, other.time),
-            order: choose(self.order, other.order),
-            rest: choose(self.rest, other.rest),
+            time: choose(one.time, other.time),
+            order: choose(one.order, other.order),
+            rest: choose(one.rest, other.rest),
         }
     }
 

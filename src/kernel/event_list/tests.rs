@@ -63,6 +63,26 @@ fn after_a_vain_look_an_earlier_event_may_still_come() {
 }
 
 #[test]
+fn silence_is_broken_by_any_event_of_the_present() {
+    let of = |fill: &dyn Fn(&mut EventList<u64>)| {
+        let mut list = EventList::new();
+        fill(&mut list);
+        list.is_silent(nanos(5))
+    };
+    assert!(of(&|_| ()));
+    assert!(of(&|list| list.push(nanos(6), 1)));
+    assert!(!of(&|list| list.push(nanos(5), 1)));
+    assert!(!of(&|list| list.push_now(nanos(5), 1)));
+    for (time, silent) in [(5, false), (6, true)] {
+        let in_lane = |list: &mut EventList<u64>| {
+            let lane = list.lane(Span::from_nanos(5)).unwrap();
+            list.push_in(lane, nanos(time), 1);
+        };
+        assert_eq!(of(&in_lane), silent);
+    }
+}
+
+#[test]
 fn an_event_at_never_stays_forever() {
     let mut list = EventList::new();
     let lane = list.lane(Span::MAX).unwrap();

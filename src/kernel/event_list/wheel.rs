@@ -104,7 +104,8 @@ impl Wheel {
     fn slide_in(&mut self, entry: Entry) {
         let Some(&last) = self.bottom.last() else { return self.bottom.push(entry) };
         let later = last.time <= entry.time;
-        let (first, second) = (last.or(entry, later), entry.or(last, later));
+        let first = Entry::choose(later, last, entry);
+        let second = Entry::choose(later, entry, last);
         let mut at = self.bottom.len() - 1;
         self.bottom.push(first);
         while at > 0 && self.bottom[at - 1].key() < second.key() {

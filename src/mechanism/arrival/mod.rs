@@ -320,7 +320,8 @@ impl Source {
                 intensity.reach(state)?
             }
             Pattern::Herd(herd) => {
-                // Taken apart, lest every source put its requests together in memory.
+                // Taken apart: as it stands it would have its place in memory, and so would the
+                // request of a Poisson source, which else stays in registers.
                 let Upcoming { time, key, client } = next_of_herd(herd, state, key, timer)?;
                 return Some(Upcoming { time, key, client });
             }

@@ -105,6 +105,23 @@ proptest! {
     }
 }
 
+/// A retry that waits for no time goes at once where nobody would look at its back-off. A pool that
+/// is never empty makes it wait its turn in the event list.
+#[test]
+fn a_retry_at_once_counts_what_one_by_the_list_counts() {
+    let clients = "[tier.client.call.api]\n    backoff = \"immediate\"";
+    let at_once = model(&STORM.replace("[tier.client.call.api]", clients));
+    let pool = format!("{clients}\n    pool = {{ size = 1000000, wait = \"1s\" }}");
+    let by_list = model(&STORM.replace("[tier.client.call.api]", &pool));
+    let run = |model| {
+        let mut record = Simulation::new(model, 1, 0.0).run(&mut ());
+        record.edges.iter_mut().flatten().for_each(|row| row.pool_area = 0.0);
+        assert!(record.totals.attempts > 2 * record.totals.requests, "it retries");
+        said(&record)
+    };
+    assert_eq!(run(&at_once), run(&by_list));
+}
+
 /// All that is counted, but for the events handled.
 fn counted(record: &Record) -> String {
     said(&(&record.windows, &record.tiers, &record.edges, record.totals.requests))
