@@ -71,9 +71,21 @@ pub fn fight(plan: &Plan) -> Result<Vec<Bout>> {
     Ok(bouts)
 }
 
+/// Takes as much memory as a contestant needs at most, uses it and gives it back: so that nobody
+/// pays for what the host of a virtual machine has taken away since the one before. On such a
+/// machine the first use of a gigabyte may take seconds.
+fn warm_memory() {
+    const MOST: usize = 320 << 20;
+    const PAGE: usize = 4096;
+    let mut memory = vec![0u8; MOST];
+    memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+    std::hint::black_box(&memory);
+}
+
 fn bout(contestant: Contestant, model: Scenario, round: u32, rounds: u32) -> Bout {
     eprint!("round {}/{rounds}, {}, {}: ", round + 1, model.name(), contestant.name());
     let seed = 1 + SEEDS_APART * u64::from(round);
+    warm_memory();
     let (report, fault) = match child::spawn(contestant, model, seed) {
         Err(error) => (None, Some(format!("{error:#}"))),
         Ok(report) => {

@@ -127,7 +127,8 @@ impl Contestant {
             (Contestant::Limit, Scenario::Mm1) => 6,
             (Contestant::Limit, Scenario::Storm) => 10,
             (Contestant::Metastable | Contestant::Simcore, Scenario::Mm1) => 2,
-            (Contestant::Metastable | Contestant::Simcore, Scenario::Storm) => 3,
+            (Contestant::Metastable, Scenario::Storm) => 4,
+            (Contestant::Simcore, Scenario::Storm) => 3,
             _ => 1,
         }
     }
