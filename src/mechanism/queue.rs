@@ -108,7 +108,7 @@ impl<W: Copy> Waiting<W> {
         }
     }
 
-    /// Who is served [`LATER`], or a husk; those that go on after a call are not looked at.
+    /// Who is served after four others, or a husk; those that go on after a call are not looked at.
     #[inline]
     pub fn later(&self, discipline: Discipline) -> Option<W> {
         match discipline {
