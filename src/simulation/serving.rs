@@ -1,7 +1,7 @@
 //! At the door of a callee and in its queue: an attempt from its delivery to the start of service.
 
 use super::event::Event;
-use super::working::begin_leaf;
+use super::working::begin_service;
 use super::world::{Attempt, State, Station, StationId, TierRun};
 use super::{Next, Simulation};
 use crate::kernel::{Id, Span, Time};
@@ -60,9 +60,8 @@ impl Simulation<'_> {
         tier.meter.in_flight.up(left);
         if free {
             take_server(station, &mut tier.meter, attempt, left);
-            tier.meter.wait.add(now.since(attempt.arrived));
             let named = (id, attempt);
-            let begun = begin_leaf(tier, named, &mut self.services, &mut self.events, now);
+            let begun = begin_service(tier, named, &mut self.services, &mut self.events, now);
             return if begun { None } else { self.begin_program(id) };
         }
         tier.meter.queue.up(left);
@@ -156,9 +155,8 @@ impl Simulation<'_> {
                 self.go_on(Some(id));
                 continue;
             }
-            tier.meter.wait.add(now.since(attempt.arrived));
             let named = (id, attempt);
-            if !begin_leaf(tier, named, &mut self.services, &mut self.events, now) {
+            if !begin_service(tier, named, &mut self.services, &mut self.events, now) {
                 let next = self.begin_program(id);
                 self.go_on(next);
             }

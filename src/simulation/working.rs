@@ -331,17 +331,18 @@ impl Simulation<'_> {
     }
 }
 
-/// The attempt, which has a server of `tier`, begins its work, where its program is a single piece
-/// of work and nobody traces it; false where it must go through its program. One that is late
-/// learns so from there.
+/// The attempt, which has a server of `tier`, has waited so long, and begins its work, where its
+/// program is a single piece of work and nobody traces it; false where it must go through its
+/// program. One that is late learns so from there.
 #[inline(always)]
-pub(super) fn begin_leaf(
+pub(super) fn begin_service(
     tier: &mut TierRun<'_>,
     (id, attempt): (Id, &mut Attempt),
     services: &mut Arena<Service>,
     events: &mut EventList<Event>,
     now: Time,
 ) -> bool {
+    tier.meter.wait.add(now.since(attempt.arrived));
     let apart = attempt.traced || is_late(tier.rule, attempt, now);
     let (Some(work), false) = (tier.leaf[usize::from(attempt.class)], apart) else {
         return false;

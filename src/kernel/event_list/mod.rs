@@ -154,10 +154,8 @@ impl<E: Packed> EventList<E> {
     /// Whether no event is to come at `now`, the time of the last event that left.
     #[inline(always)]
     pub fn is_silent(&mut self, now: Time) -> bool {
-        let now = now.nanos();
-        let later = |entry: &Entry| entry.time > now;
-        let wheel = self.wheel.look(|| now.saturating_add(1));
-        wheel.is_none_or(later) && later(&self.lanes.first()) && !self.soon.is_some()
+        let after_the_present = Entry { time: now.nanos(), ..Entry::NONE };
+        !self.soon.is_some() && self.is_first(after_the_present)
     }
 
     /// Whether an entry leaves before all in wheel and lanes.
