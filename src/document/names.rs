@@ -7,7 +7,7 @@ use super::{Value, nearest};
 pub struct TierId(pub u16);
 
 /// An edge of the call graph: what one tier does about one callee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EdgeId(pub u16);
 
 /// All declared tiers and edges, in order of the file.

@@ -24,7 +24,7 @@ pub struct Ring<T> {
 /// Places of a ring that holds something.
 const FEWEST: usize = 16;
 
-impl<T: Copy> Ring<T> {
+impl<T: Copy + Default> Ring<T> {
     /// Empty.
     pub fn new() -> Self {
         Ring { places: Vec::new(), head: 0, tail: 0 }
@@ -34,7 +34,7 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub fn push_back(&mut self, element: T) {
         if self.len() == self.places.len() {
-            self.grow(element);
+            self.grow();
         }
         let place = self.place(self.tail);
         self.places[place] = element;
@@ -84,6 +84,13 @@ impl<T: Copy> Ring<T> {
         self.places.get(self.place(self.head + behind as u64))
     }
 
+    /// Hints to the processor that the element so many places behind the first is wanted soon.
+    #[inline(always)]
+    pub fn prefetch(&self, behind: usize) {
+        let place = self.places.as_ptr().wrapping_add(self.place(self.head + behind as u64));
+        pages::prefetch(place);
+    }
+
     /// Number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -124,20 +131,20 @@ impl<T: Copy> Ring<T> {
         number as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Doubles the places. `filler` is any element, to fill them with.
+    /// Doubles the places.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, filler: T) {
+    fn grow(&mut self) {
         let first = self.place(self.head);
         self.places.rotate_left(first);
         (self.head, self.tail) = (0, self.len() as u64);
         let more = self.places.len().max(FEWEST);
         pages::make_room(&mut self.places, more);
-        self.places.resize(self.places.len() + more, filler);
+        self.places.resize(self.places.len() + more, T::default());
     }
 }
 
-impl<T: Copy> Default for Ring<T> {
+impl<T: Copy + Default> Default for Ring<T> {
     fn default() -> Self {
         Self::new()
     }

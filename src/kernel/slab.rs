@@ -22,12 +22,22 @@ pub struct Id {
 /// checks it in debug builds alone: most names come from a living record.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
-    generations: Vec<u32>,
+    slots: Vec<Slot>,
     records: Vec<T>,
-    free: Vec<u32>,
-    /// Slots in use, living or free; a slab that has been cleared has more records than that.
-    slots: usize,
+    /// The slot that is used next; [`NO_SLOT`] without.
+    free: u32,
 }
+
+/// How often a slot has been used, odd while its record lives; and the slot that is free after this
+/// one, once it is free.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    next: u32,
+}
+
+/// The number of no slot.
+const NO_SLOT: u32 = u32::MAX;
 
 /// New slots come by so many.
 const BATCH: usize = 32;
@@ -68,7 +78,7 @@ impl Id {
 impl<T> Slab<T> {
     /// Empty.
     pub fn new() -> Self {
-        Slab { generations: Vec::new(), records: Vec::new(), free: Vec::new(), slots: 0 }
+        Slab { slots: Vec::new(), records: Vec::new(), free: NO_SLOT }
     }
 
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
@@ -79,13 +89,14 @@ impl<T> Slab<T> {
     where
         T: Default,
     {
-        if self.free.is_empty() {
+        if self.free == NO_SLOT {
             self.grow();
         }
-        let slot = self.free.pop().unwrap_or_default();
-        let generation = &mut self.generations[slot as usize];
-        *generation = generation.wrapping_add(1);
-        (Id::living(slot, *generation), &mut self.records[slot as usize])
+        let number = self.free;
+        let slot = &mut self.slots[number as usize];
+        self.free = slot.next;
+        slot.generation = slot.generation.wrapping_add(1);
+        (Id::living(number, slot.generation), &mut self.records[number as usize])
     }
 
     /// Adds [`BATCH`] free slots, the lowest to be used first.
@@ -95,43 +106,43 @@ impl<T> Slab<T> {
     where
         T: Default,
     {
-        let (first, slots) = (self.slots, self.slots + BATCH);
-        let last = u32::try_from(slots).expect("more records than a slot can name");
-        if slots > self.records.len() {
-            pages::make_room(&mut self.generations, BATCH);
+        let (first, end) = (self.slots.len(), self.slots.len() + BATCH);
+        let last = u32::try_from(end).expect("more records than a slot can name") - 1;
+        pages::make_room(&mut self.slots, BATCH);
+        self.free = first as u32;
+        let next = |slot| if slot == last { NO_SLOT } else { slot + 1 };
+        self.slots.extend((self.free..=last).map(|slot| Slot { generation: 0, next: next(slot) }));
+        if end > self.records.len() {
             pages::make_room(&mut self.records, BATCH);
-            self.generations.resize(slots, 0);
-            self.records.resize_with(slots, T::default);
+            self.records.resize_with(end, T::default);
         }
-        pages::make_room(&mut self.free, BATCH);
-        self.free.extend((first as u32..last).rev());
-        self.slots = slots;
         // The places of the next batch are in no cache; by the time they are wanted they will be.
-        let next = self.records.as_ptr().wrapping_add(slots);
+        let next = self.records.as_ptr().wrapping_add(end);
         (0..BATCH).for_each(|place| pages::prefetch(next.wrapping_add(place)));
     }
 
     /// Forgets all records and their names, and keeps the room. The next records get the same names
     /// as those of a new slab.
     pub fn clear(&mut self) {
-        self.generations.fill(0);
-        self.free.clear();
-        self.slots = 0;
+        self.slots.clear();
+        self.free = NO_SLOT;
     }
 
     /// Removes a living record; its name is dead from now on.
     #[inline(always)]
     pub fn remove(&mut self, id: Id) {
-        let generation = &mut self.generations[id.slot as usize];
-        debug_assert_eq!(*generation, id.generation.get(), "a dead record was removed again");
-        *generation = generation.wrapping_add(1);
-        self.free.push(id.slot);
+        let slot = &mut self.slots[id.slot as usize];
+        debug_assert_eq!(slot.generation, id.generation.get(), "a dead record was removed again");
+        *slot = Slot { generation: slot.generation.wrapping_add(1), next: self.free };
+        self.free = id.slot;
     }
 
     /// Whether the record lives.
     #[inline]
     pub fn lives(&self, id: Id) -> bool {
-        self.generations.get(id.slot as usize) == Some(&id.generation.get())
+        self.slots
+            .get(id.slot as usize)
+            .is_some_and(|slot| slot.generation == id.generation.get())
     }
 
     /// The record, while it lives.
@@ -156,26 +167,26 @@ impl<T> Slab<T> {
     /// none is a hint for nothing.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        pages::prefetch_at(&self.generations, slot);
+        pages::prefetch_at(&self.slots, slot);
         pages::prefetch_at(&self.records, slot);
     }
 
     /// All living records.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
-        let slots = self.generations.iter().zip(&self.records).enumerate();
-        let living = slots.filter(|(_, (generation, _))| *generation % 2 == 1);
-        living.map(|(slot, (&generation, record))| (Id::living(slot as u32, generation), record))
+        let slots = self.slots.iter().zip(&self.records).enumerate();
+        let living = slots.filter(|(_, (slot, _))| slot.generation % 2 == 1);
+        living.map(|(number, (slot, record))| (Id::living(number as u32, slot.generation), record))
     }
 
     /// Number of living records.
     pub fn len(&self) -> usize {
-        self.slots - self.free.len()
+        self.iter().count()
     }
 
     /// Slots there are: about the most records that have lived at once.
     #[inline]
     pub fn room(&self) -> usize {
-        self.slots
+        self.slots.len()
     }
 
     /// True when nothing lives.

@@ -76,7 +76,7 @@ impl Queue {
     }
 }
 
-impl<W: Copy> Waiting<W> {
+impl<W: Copy + Default> Waiting<W> {
     /// Nobody waits.
     pub fn new() -> Self {
         Waiting { fresh: Ring::new(), resumed: Ring::new(), husks: 0 }
@@ -98,7 +98,10 @@ impl<W: Copy> Waiting<W> {
     pub fn pop(&mut self, discipline: Discipline, waits: impl Fn(W) -> bool) -> Option<W> {
         loop {
             let next = self.resumed.pop_front().or_else(|| match discipline {
-                Discipline::Fifo => self.fresh.pop_front(),
+                Discipline::Fifo => {
+                    self.fresh.prefetch(2 * LATER);
+                    self.fresh.pop_front()
+                }
                 Discipline::Lifo => self.fresh.pop_back(),
             })?;
             if self.husks == 0 || waits(next) {
@@ -136,6 +139,13 @@ impl<W: Copy> Waiting<W> {
         waiters
     }
 
+    /// Forgets everyone, and keeps the room.
+    pub fn clear(&mut self) {
+        self.fresh.clear();
+        self.resumed.clear();
+        self.husks = 0;
+    }
+
     /// How many wait.
     #[inline]
     pub fn len(&self) -> usize {
@@ -149,7 +159,7 @@ impl<W: Copy> Waiting<W> {
     }
 }
 
-impl<W: Copy> Default for Waiting<W> {
+impl<W: Copy + Default> Default for Waiting<W> {
     fn default() -> Self {
         Self::new()
     }

@@ -11,7 +11,6 @@ use crate::mechanism::admission::{Admission, Ramp};
 use crate::mechanism::balance::Balance;
 use crate::mechanism::concurrency::{Servers, kept};
 use crate::mechanism::playbook::{Action, Progress, Signals, Step};
-use crate::mechanism::queue::Waiting;
 use crate::mechanism::trigger::Lever;
 use crate::mechanism::work::failing_share;
 
@@ -325,12 +324,13 @@ impl Simulation<'_> {
             _ => {
                 let (stations, times) = if shared { (1, replicas) } else { (replicas, 1) };
                 let limit = concurrency.map(|limit| limit.saturating_mul(times));
-                let station = || Station {
+                let queues = &mut self.queues;
+                let station = |_| Station {
                     servers: Servers::new(limit),
-                    waiting: Waiting::new(),
+                    waiting: queues.pop().unwrap_or_default(),
                     debt: Span::ZERO,
                 };
-                run.stations.extend((0..stations).map(|_| station()));
+                run.stations.extend((0..stations).map(station));
             }
         }
         let all = run.replicas;

@@ -4,7 +4,8 @@
 use super::Simulation;
 use super::concluding::settle;
 use super::working::note_work;
-use super::world::{Attempt, EdgeRun, NO_SERVICE, State};
+use super::serving::recorded;
+use super::world::{Attempt, EdgeRun, NO_SERVICE, State, Waiter};
 use crate::document::TierId;
 use crate::kernel::{Id, Slab, Time};
 use crate::mechanism::outcome::Reason;
@@ -19,6 +20,7 @@ impl Simulation<'_> {
         let (state, tier) = (attempt.state, attempt.tier);
         let in_hands = match state {
             State::PoolWaiting | State::Lost => return self.forget(id, state),
+            State::Queued if self.is_forgettable(id) => return self.free(id),
             State::Travelling | State::Held | State::Returning => false,
             State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
                 true
@@ -28,6 +30,14 @@ impl Simulation<'_> {
         if in_hands && self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt {
             self.interrupt(id);
         }
+    }
+
+    /// Whether the queue alone can stand for an attempt that its caller has left there.
+    #[inline(always)]
+    fn is_forgettable(&self, id: Id) -> bool {
+        let attempt = &self.attempts[id];
+        let forgetful = self.tiers[attempt.tier.index()].forgetful;
+        forgetful && attempt.deadline == Time::NEVER && !attempt.traced
     }
 
     /// An attempt that no callee has in its hands is over when its caller leaves.
@@ -147,10 +157,14 @@ impl Simulation<'_> {
         self.go_on(next);
     }
 
-    pub(super) fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
-        let attempts = &self.attempts;
-        let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-        self.tiers[tier.index()].stations[station].waiting.drain(waits)
+    fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
+        let run = &mut self.tiers[tier.index()];
+        let attempts = &mut self.attempts;
+        let waits = |waiter: Waiter| {
+            attempts.get(waiter.id).map_or(run.forgetful, Attempt::waits)
+        };
+        let waiters = run.stations[station].waiting.drain(waits);
+        waiters.into_iter().map(|waiter| recorded(waiter, tier, attempts)).collect()
     }
 
     /// Everything at a tier is lost: those who wait, those in service, those held. It is down until

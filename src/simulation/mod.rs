@@ -32,6 +32,7 @@ use crate::measure::{AttemptRow, Herd, Record, Window};
 use crate::mechanism::arrival::{Arrivals, Source, SourceState, Upcoming};
 use crate::mechanism::conditions::Conditions;
 use crate::mechanism::playbook::Step;
+use crate::mechanism::queue::Waiting;
 use crate::mechanism::trigger::Lever;
 use crate::model::{Model, Op, Program, Tier};
 
@@ -40,7 +41,7 @@ pub use control::TooLate;
 use event::Event;
 use trace::Trace;
 use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
-use world::{Service, SourceRun, StationId, TierRun};
+use world::{Service, SourceRun, StationId, TierRun, Waiter};
 
 /// A run of a model.
 ///
@@ -63,6 +64,8 @@ pub struct Simulation<'m> {
     details: Vec<Detail>,
     /// By slot of calls, for those that have one.
     errands: Vec<Errand>,
+    /// For stations to come.
+    queues: Vec<Waiting<Waiter>>,
     tiers: Vec<TierRun<'m>>,
     edges: Vec<EdgeRun<'m>>,
     sources: Vec<SourceRun>,
@@ -88,6 +91,8 @@ struct Room {
     calls: Slab<Call>,
     services: Arena<Service>,
     errands: Vec<Errand>,
+    /// Queues, those of the first stations last.
+    queues: Vec<Waiting<Waiter>>,
 }
 
 impl Room {
@@ -97,6 +102,7 @@ impl Room {
         self.calls.clear();
         self.services.clear();
         self.errands.clear();
+        self.queues.iter_mut().for_each(Waiting::clear);
     }
 }
 
@@ -120,7 +126,7 @@ pub trait Watch {
 impl Watch for () {}
 
 /// Attempts, at 64 bytes each, that a processor's nearer caches hold together with all else.
-const MANY: usize = 1 << 14;
+const MANY: usize = 1 << 9;
 
 /// Rows of the trace that are handed over at once.
 const TRACE_BATCH: usize = 131_072;
@@ -141,13 +147,16 @@ impl<'m> Simulation<'m> {
             calls: mem::take(&mut self.calls),
             services: mem::take(&mut self.services),
             errands: mem::take(&mut self.errands),
+            queues: mem::take(&mut self.queues),
         };
+        let stations = self.tiers.drain(..).flat_map(|tier| tier.stations).rev();
+        room.queues.extend(stations.map(|station| station.waiting));
         room.clear();
         *self = Self::in_room(model, seed, trace, room);
     }
 
     fn in_room(model: &'m Model, seed: u64, trace: f64, room: Room) -> Self {
-        let Room { events, attempts, calls, services, errands } = room;
+        let Room { events, attempts, calls, services, errands, queues } = room;
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
         let first = first.min(run.duration);
@@ -157,6 +166,8 @@ impl<'m> Simulation<'m> {
             edges: vec![Vec::new(); model.edges.len()],
             ..Record::default()
         };
+        let tells_operations = model.edges.iter().any(|edge| edge.cache.is_some())
+            || model.tiers.iter().any(|tier| tier.write.is_some());
         let mut simulation = Simulation {
             model,
             root: Key::root(seed),
@@ -169,8 +180,9 @@ impl<'m> Simulation<'m> {
             services,
             details: Vec::new(),
             errands,
+            queues,
             tiers: (model.tiers.iter())
-                .map(|tier| TierRun::start(tier, direct_calls(model, tier)))
+                .map(|tier| TierRun::start(tier, direct_calls(model, tier), tells_operations))
                 .collect(),
             edges: (model.edges.iter())
                 .map(|edge| EdgeRun::start(edge, model.tier(edge.caller), model.tier(edge.callee)))
@@ -181,8 +193,7 @@ impl<'m> Simulation<'m> {
             operator: Operator::at_work(&model.playbook),
             record,
             freed: Vec::new(),
-            tells_operations: model.edges.iter().any(|edge| edge.cache.is_some())
-                || model.tiers.iter().any(|tier| tier.write.is_some()),
+            tells_operations,
             herded: false,
             trace: Trace { share: trace, rows: Vec::new() },
         };

@@ -2,9 +2,10 @@
 
 use super::event::Event;
 use super::working::begin_service;
-use super::world::{Attempt, State, Station, StationId, TierRun};
-use super::{Next, Simulation};
-use crate::kernel::{Id, Span, Time};
+use super::world::{Attempt, State, Station, StationId, TierRun, Waiter};
+use super::{Next, Simulation, is_crowded};
+use crate::document::TierId;
+use crate::kernel::{Id, Slab, Span, Time};
 use crate::measure::TierMeter;
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::outcome::Reason;
@@ -65,7 +66,7 @@ impl Simulation<'_> {
             return if begun { None } else { self.begin_program(id) };
         }
         tier.meter.queue.up(left);
-        station.waiting.push(id);
+        station.waiting.push(Waiter::new(id, attempt));
         attempt.state = State::Queued;
         if rule.drawn == Drawn::AtEnqueue {
             self.draw_first_work(id);
@@ -113,7 +114,7 @@ impl Simulation<'_> {
         let attempts = &self.attempts;
         tier.stations[index as usize]
             .waiting
-            .leave(|id| attempts.get(id).is_some_and(Attempt::waits));
+            .leave(|waiter| attempts.get(waiter.id).is_some_and(Attempt::waits));
     }
 
     /// Serves those who wait, while there are servers.
@@ -135,14 +136,17 @@ impl Simulation<'_> {
             if station.waiting.is_empty() {
                 return;
             }
-            let attempts = &self.attempts;
-            let waits = |id: Id| attempts.get(id).is_some_and(Attempt::waits);
-            let Some(id) = station.waiting.pop(rule.queue.discipline, waits) else { return };
-            if let Some(later) = station.waiting.later(rule.queue.discipline) {
-                attempts.prefetch(later.slot);
+            let attempts = &mut self.attempts;
+            let waits = |waiter: Waiter| attempts.get(waiter.id).is_some_and(Attempt::waits);
+            let Some(waiter) = station.waiting.pop(rule.queue.discipline, waits) else { return };
+            if is_crowded(attempts)
+                && let Some(later) = station.waiting.later(rule.queue.discipline)
+            {
+                attempts.prefetch(later.id.slot);
             }
             tier.meter.queue.down(self.left);
-            let attempt = &mut self.attempts[id];
+            let id = recorded(waiter, at.tier, attempts);
+            let attempt = &mut attempts[id];
             let resumes = attempt.state == State::Resuming;
             let late = is_late(rule, attempt, now);
             if !resumes && (late || is_unwanted(rule, attempt)) {
@@ -171,6 +175,17 @@ impl Simulation<'_> {
         let next = self.refuse(id, reason);
         self.go_on(next);
     }
+}
+
+/// The name of one who waits, with a record, as it had when it came or a new one.
+#[inline(always)]
+pub(super) fn recorded(waiter: Waiter, tier: TierId, attempts: &mut Slab<Attempt>) -> Id {
+    if attempts.lives(waiter.id) {
+        return waiter.id;
+    }
+    let (id, record) = attempts.open();
+    *record = waiter.abandoned(tier);
+    id
 }
 
 /// Gives the attempt a server of its station.

@@ -2,7 +2,9 @@
 
 use super::event::Event;
 use super::serving::{is_late, take_server};
-use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun};
+use super::world::{
+    Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun, Waiter,
+};
 use super::{Next, Simulation};
 use crate::kernel::{Arena, EventList, Id, Key, Lane, Purpose, Span, Time};
 use crate::mechanism::idempotency::Effect;
@@ -243,7 +245,7 @@ impl Simulation<'_> {
             attempt.state = State::Running;
             return Some(id);
         }
-        station.waiting.push_resumed(id);
+        station.waiting.push_resumed(Waiter::new(id, attempt));
         tier.meter.queue.up(self.left);
         None
     }

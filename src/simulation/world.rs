@@ -28,6 +28,7 @@ use crate::mechanism::pool::Connections;
 use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 use crate::mechanism::throttle::History;
+use crate::mechanism::timeout::Abandoned;
 use crate::mechanism::timer::Timer;
 use crate::mechanism::work::{Drawn, Work, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
@@ -310,13 +311,58 @@ impl Default for Call {
     }
 }
 
+/// One who stands in a queue: its name, and all that its callee wants of it once its caller has
+/// left. From then on most need no record of their own before they are served: in a storm, hundreds
+/// of thousands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waiter {
+    /// The attempt, while it has a record.
+    pub id: Id,
+    key: Key,
+    arrived: Time,
+    replica: u32,
+    edge: EdgeId,
+    class: u16,
+}
+
+const _: () = assert!(size_of::<Waiter>() == 32, "two of them are one cache line");
+
+impl Waiter {
+    /// An attempt that joins a queue.
+    #[inline(always)]
+    pub fn new(id: Id, attempt: &Attempt) -> Self {
+        let &Attempt { key, arrived, replica, edge, class, .. } = attempt;
+        Waiter { id, key, arrived, replica, edge, class }
+    }
+
+    /// The attempt at its callee once more, when its record is gone: its caller has left, and it
+    /// does not matter when, for it has done nothing as yet.
+    #[inline(always)]
+    pub fn abandoned(&self, tier: TierId) -> Attempt {
+        let &Waiter { key, arrived, replica, edge, class, .. } = self;
+        Attempt {
+            key,
+            caller: Caller::Call(Id::NONE),
+            alone_since: arrived,
+            arrived,
+            replica,
+            edge,
+            tier,
+            class,
+            state: State::Queued,
+            left: true,
+            ..Attempt::default()
+        }
+    }
+}
+
 /// One replica: a queue and servers.
 #[derive(Clone, Debug)]
 pub struct Station {
     /// Who is in service.
     pub servers: Servers,
     /// Who waits.
-    pub waiting: Waiting<Id>,
+    pub waiting: Waiting<Waiter>,
     /// Work of refusals that no server has done as yet.
     pub debt: Span,
 }
@@ -344,6 +390,9 @@ pub struct TierRun<'m> {
     pub leaf: Vec<Option<&'m Work>>,
     /// The first constant length of work, and its lane.
     pub work: Option<(Span, Lane)>,
+    /// Whether one that waits here needs no record once its caller has left: it waits on, nothing
+    /// has been drawn for it, and nobody asks for its [`Detail`].
+    pub forgetful: bool,
     /// Counters of the current window.
     pub meter: TierMeter,
     /// Replicas, those added by the operator too.
@@ -376,7 +425,7 @@ pub struct TierRun<'m> {
 
 impl<'m> TierRun<'m> {
     /// A tier at the start of a run, without stations as yet.
-    pub fn start(rule: &'m Tier, direct: Vec<Option<EdgeId>>) -> Self {
+    pub fn start(rule: &'m Tier, direct: Vec<Option<EdgeId>>, tells_operations: bool) -> Self {
         TierRun {
             rule,
             conditions: TierConditions::CALM,
@@ -384,6 +433,10 @@ impl<'m> TierRun<'m> {
             direct,
             leaf: rule.programs.iter().map(|program| leaf(rule, program)).collect(),
             work: None,
+            forgetful: rule.abandoned != Abandoned::Interrupt
+                && rule.queue.max_wait.is_none()
+                && rule.drawn == Drawn::AtStart
+                && !tells_operations,
             meter: TierMeter::default(),
             replicas: 0,
             stations: Vec::new(),

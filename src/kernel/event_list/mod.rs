@@ -212,6 +212,12 @@ impl<E: Packed> Due<E> {
     }
 }
 
+impl Default for Entry {
+    fn default() -> Self {
+        Entry::NONE
+    }
+}
+
 impl Entry {
     /// No entry, after every other.
     const NONE: Entry = Entry { time: u64::MAX, order: u64::MAX, rest: 0 };
