@@ -12,8 +12,8 @@ use super::pages;
 /// First in, first out, and the last out if wanted.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// None, or a power of two of them; those between `tail` and `head + places.len()` are left
-    /// over.
+    /// None, or a power of two of them, each for the elements whose numbers end in its own; those
+    /// between `tail` and `head + places.len()` are left over.
     places: Vec<T>,
     /// Number of the first element, counted from the first there ever was.
     head: u64,
@@ -131,16 +131,18 @@ impl<T: Copy + Default> Ring<T> {
         number as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Doubles the places.
+    /// Doubles the places, by a copy of them all: one of the two of each element lies where its
+    /// number now wants it.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let first = self.place(self.head);
-        self.places.rotate_left(first);
-        (self.head, self.tail) = (0, self.len() as u64);
         let more = self.places.len().max(FEWEST);
         pages::make_room(&mut self.places, more);
-        self.places.resize(self.places.len() + more, T::default());
+        if self.places.is_empty() {
+            self.places.resize(more, T::default());
+        } else {
+            self.places.extend_from_within(..);
+        }
     }
 }
 

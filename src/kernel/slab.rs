@@ -167,8 +167,11 @@ impl<T> Slab<T> {
     /// none is a hint for nothing.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        pages::prefetch_at(&self.slots, slot);
-        pages::prefetch_at(&self.records, slot);
+        let slot = slot as usize;
+        if slot < self.slots.len() {
+            pages::prefetch(self.slots.as_ptr().wrapping_add(slot));
+            pages::prefetch(self.records.as_ptr().wrapping_add(slot));
+        }
     }
 
     /// All living records.

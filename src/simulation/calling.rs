@@ -2,10 +2,13 @@
 //! departure.
 
 use super::event::Event;
-use super::world::{Attempt, Call, Caller, Detail, Errand, NO_SERVICE, Parent, Party, State};
+use super::serving::{Door, pass_door};
+use super::world::{
+    Attempt, Call, Caller, Detail, EdgeRun, Errand, NO_SERVICE, Parent, Party, State,
+};
 use super::{Next, Simulation};
 use crate::document::EdgeId;
-use crate::kernel::{Id, Key, Purpose, Span, Time};
+use crate::kernel::{EventList, Id, Key, Purpose, Span, Time};
 use crate::mechanism::budget::Claim;
 use crate::mechanism::cache::Lookup;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -166,6 +169,17 @@ impl Simulation<'_> {
         run.meter.counts.attempts += 1;
         run.meter.counts.ghosts += u64::from(call.alone);
         let noted = self.tells_operations || call.traced;
+        if run.plain && !noted && run.is_instant() {
+            let (now, left) = (self.now, self.left);
+            let tier = &mut self.tiers[rule.callee.index()];
+            let named = (attempt, record);
+            let door = pass_door(tier, named, 1, &mut self.services, &mut self.events, now, left);
+            if !matches!(door, Door::Through) {
+                return self.leave_door_with_clock(attempt, edge, limit, door);
+            }
+            start_clock(run, &mut self.events, attempt, now, limit);
+            return None;
+        }
         let acquired = match run.plain && !noted {
             true => Acquired::Now,
             false => self.acquire(id, attempt),
@@ -225,7 +239,7 @@ impl Simulation<'_> {
             }
             Clock::Own => self.call_of(id).map_or(Time::NEVER, |call| call.deadline),
         };
-        self.start_clock(id, edge, limit);
+        start_clock(&self.edges[edge.index()], &mut self.events, id, self.now, limit);
     }
 
     fn call_of(&self, id: Id) -> Option<&Call> {
@@ -243,28 +257,29 @@ impl Simulation<'_> {
         })
     }
 
-    /// Whoever sent the attempt along `edge` waits up to `limit` from now on.
-    #[inline(always)]
-    fn start_clock(&mut self, id: Id, edge: EdgeId, limit: Time) {
-        if limit == Time::NEVER {
-            return;
-        }
-        match self.edges[edge.index()].lane(self.now, limit) {
-            Some(lane) => self.events.push_in(lane, limit, Event::Timeout(id)),
-            None => self.events.push(limit.max(self.now), Event::Timeout(id)),
-        }
-    }
-
     /// The attempt leaves along `edge` for its callee and its clock starts, up to `limit`. One that
     /// is turned away at the door is over before: in a storm that is every second one, and needs no
     /// event.
     #[inline(always)]
     fn depart_with_clock(&mut self, id: Id, edge: EdgeId, limit: Time) -> Next {
         let next = self.depart(id, edge);
-        if self.attempts.lives(id) {
-            self.start_clock(id, edge, limit);
-        }
+        self.start_clock_of_living(id, edge, limit);
         next
+    }
+
+    /// The same for one that is at the door already.
+    #[inline(never)]
+    fn leave_door_with_clock(&mut self, id: Id, edge: EdgeId, limit: Time, door: Door) -> Next {
+        let next = self.leave_door(id, door);
+        self.start_clock_of_living(id, edge, limit);
+        next
+    }
+
+    #[inline(always)]
+    fn start_clock_of_living(&mut self, id: Id, edge: EdgeId, limit: Time) {
+        if self.attempts.lives(id) {
+            start_clock(&self.edges[edge.index()], &mut self.events, id, self.now, limit);
+        }
     }
 
     /// The attempt has what it needs and leaves along `edge` for its callee.
@@ -349,5 +364,23 @@ impl Simulation<'_> {
                 self.events.push_now(self.now, Event::Connected(waiter));
             }
         }
+    }
+}
+
+/// Whoever sent the attempt along `edge` waits up to `limit` from now on.
+#[inline(always)]
+fn start_clock(
+    edge: &EdgeRun<'_>,
+    events: &mut EventList<Event>,
+    id: Id,
+    now: Time,
+    limit: Time,
+) {
+    if limit == Time::NEVER {
+        return;
+    }
+    match edge.lane(now, limit) {
+        Some(lane) => events.push_in(lane, limit, Event::Timeout(id)),
+        None => events.push(limit.max(now), Event::Timeout(id)),
     }
 }

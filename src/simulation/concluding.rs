@@ -2,6 +2,7 @@
 //! next attempt or an end of its own.
 
 use super::event::Event;
+use super::leaving::is_forgettable;
 use super::refusing::remember;
 use super::world::{Blame, Call, Caller, EdgeRun, Errand, NO_SERVICE, Parent, State};
 use super::{Next, Simulation, is_crowded};
@@ -45,10 +46,14 @@ impl Simulation<'_> {
         let Caller::Call(call) = attempt.caller else { return None };
         let edge = attempt.edge;
         let connected = attempt.state != State::PoolWaiting;
-        if connected {
-            self.tiers[attempt.tier.index()].meter.counts.timed_out += 1;
+        let tier = &mut self.tiers[attempt.tier.index()];
+        let forgettable = is_forgettable(attempt, tier);
+        tier.meter.counts.timed_out += u64::from(connected);
+        if forgettable {
+            self.attempts.remove(id);
+        } else {
+            self.leave_behind(id);
         }
-        self.caller_leaves(id);
         if connected {
             self.release_connection(edge, call);
         }

@@ -70,6 +70,8 @@ pub enum Event {
 impl Event {
     /// The packed kind of [`Event::RetryDue`], the only frequent one about a call.
     pub const RETRY_DUE: u8 = 11;
+    /// The packed kind of [`Event::Timeout`], the only frequent one about what has lain for long.
+    pub const TIMEOUT: u8 = 8;
 }
 
 /// Two numbers of an event as one word.
@@ -89,7 +91,7 @@ impl Packed for Event {
             Event::QueueWaitEnd(attempt) => (5, attempt.bits()),
             Event::RefusalsDone(StationId { tier, index }) => (6, both(index, u32::from(tier.0))),
             Event::Reply(attempt) => (7, attempt.bits()),
-            Event::Timeout(attempt) => (8, attempt.bits()),
+            Event::Timeout(attempt) => (Self::TIMEOUT, attempt.bits()),
             Event::PoolWaitEnd(attempt) => (9, attempt.bits()),
             Event::Token { edge, replica } => (10, both(replica, u32::from(edge.0))),
             Event::RetryDue(call) => (Self::RETRY_DUE, call.bits()),
@@ -115,7 +117,7 @@ impl Packed for Event {
             5 => Event::QueueWaitEnd(id),
             6 => Event::RefusalsDone(StationId { tier: TierId(high), index: low }),
             7 => Event::Reply(id),
-            8 => Event::Timeout(id),
+            Self::TIMEOUT => Event::Timeout(id),
             9 => Event::PoolWaitEnd(id),
             10 => Event::Token { edge: EdgeId(high), replica: low },
             Self::RETRY_DUE => Event::RetryDue(id),

@@ -5,7 +5,7 @@ use super::Simulation;
 use super::concluding::settle;
 use super::working::note_work;
 use super::serving::recorded;
-use super::world::{Attempt, EdgeRun, NO_SERVICE, State, Waiter};
+use super::world::{Attempt, EdgeRun, NO_SERVICE, State, TierRun, Waiter};
 use crate::document::TierId;
 use crate::kernel::{Id, Slab, Time};
 use crate::mechanism::outcome::Reason;
@@ -13,14 +13,23 @@ use crate::mechanism::timeout::Abandoned;
 
 impl Simulation<'_> {
     /// Nobody waits for this attempt any more; what happens to it is up to where it is.
-    #[inline(always)]
     pub(super) fn caller_leaves(&mut self, id: Id) {
+        let attempt = &self.attempts[id];
+        if is_forgettable(attempt, &self.tiers[attempt.tier.index()]) {
+            self.attempts.remove(id);
+        } else {
+            self.leave_behind(id);
+        }
+    }
+
+    /// The same for one that cannot just be forgotten.
+    #[inline(always)]
+    pub(super) fn leave_behind(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         attempt.left = true;
         let (state, tier) = (attempt.state, attempt.tier);
         let in_hands = match state {
             State::PoolWaiting | State::Lost => return self.forget(id, state),
-            State::Queued if self.is_forgettable(id) => return self.free(id),
             State::Travelling | State::Held | State::Returning => false,
             State::Queued | State::Resuming | State::Running | State::Working | State::Calling => {
                 true
@@ -30,14 +39,6 @@ impl Simulation<'_> {
         if in_hands && self.tiers[tier.index()].rule.abandoned == Abandoned::Interrupt {
             self.interrupt(id);
         }
-    }
-
-    /// Whether the queue alone can stand for an attempt that its caller has left there.
-    #[inline(always)]
-    fn is_forgettable(&self, id: Id) -> bool {
-        let attempt = &self.attempts[id];
-        let forgetful = self.tiers[attempt.tier.index()].forgetful;
-        forgetful && attempt.deadline == Time::NEVER && !attempt.traced
     }
 
     /// An attempt that no callee has in its hands is over when its caller leaves.
@@ -191,11 +192,23 @@ impl Simulation<'_> {
     }
 }
 
+/// Whether an attempt stands in a queue that can stand for it alone once its caller has left.
+#[inline(always)]
+pub(super) fn is_forgettable(attempt: &Attempt, tier: &TierRun<'_>) -> bool {
+    let waits = attempt.state == State::Queued;
+    waits && tier.forgetful && attempt.deadline == Time::NEVER && !attempt.traced
+}
+
 fn at_work(attempt: &Attempt, tier: TierId) -> bool {
     attempt.tier == tier
         && matches!(attempt.state, State::Working | State::Calling | State::Running)
 }
 
+/// Who is in service at a tier, the first to have come first: an order that slots, which a trace
+/// keeps longer, have no part in.
 fn in_service(attempts: &Slab<Attempt>, tier: TierId) -> Vec<Id> {
-    attempts.iter().filter(|(_, attempt)| at_work(attempt, tier)).map(|(id, _)| id).collect()
+    let mut there: Vec<(Id, &Attempt)> =
+        attempts.iter().filter(|(_, attempt)| at_work(attempt, tier)).collect();
+    there.sort_unstable_by_key(|(_, attempt)| (attempt.arrived, attempt.key.bits()));
+    there.into_iter().map(|(id, _)| id).collect()
 }

@@ -125,8 +125,11 @@ pub trait Watch {
 /// Nobody looks on.
 impl Watch for () {}
 
-/// Attempts, at 64 bytes each, that a processor's nearer caches hold together with all else.
-const MANY: usize = 1 << 9;
+/// Attempts, at 64 bytes each, that a processor's nearest cache holds together with all else.
+const SOME: usize = 1 << 9;
+
+/// The same for its nearer caches.
+const MANY: usize = 1 << 13;
 
 /// Rows of the trace that are handed over at once.
 const TRACE_BATCH: usize = 131_072;
@@ -250,6 +253,8 @@ impl<'m> Simulation<'m> {
             self.record.totals.events += 1;
             if is_crowded(&self.attempts) {
                 self.foresee(due.ahead());
+            } else if due.kind() == Event::TIMEOUT && self.attempts.room() >= SOME {
+                self.foresee_timeouts(due.ahead());
             }
             let next = self.handle(due.event());
             self.go_on(next);
@@ -306,6 +311,18 @@ impl<'m> Simulation<'m> {
             if let Caller::Call(call) = attempt.caller {
                 self.foresee_call(call.slot);
             }
+        }
+    }
+
+    /// The same where only those have left the nearest cache that have lain untouched from their
+    /// sending to their timeout. After one timeout, those ahead are timeouts, too.
+    #[inline(always)]
+    fn foresee_timeouts(&self, [next, later]: [(u8, u64); 2]) {
+        self.attempts.prefetch(later.1 as u32);
+        if let Some(attempt) = self.attempts.at(next.1 as u32)
+            && let Caller::Call(call) = attempt.caller
+        {
+            self.calls.prefetch(call.slot);
         }
     }
 

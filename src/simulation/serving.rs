@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::working::begin_service;
-use super::world::{Attempt, State, Station, StationId, TierRun, Waiter};
+use super::world::{Attempt, Service, State, Station, StationId, TierRun, Waiter};
 use super::{Next, Simulation, is_crowded};
 use crate::document::TierId;
-use crate::kernel::{Id, Slab, Span, Time};
+use crate::kernel::{Arena, EventList, Id, Slab, Span, Time};
 use crate::measure::TierMeter;
 use crate::mechanism::conditions::Outage;
 use crate::mechanism::outcome::Reason;
@@ -31,48 +31,39 @@ impl Simulation<'_> {
         self.come_to_door(id, 0)
     }
 
-    /// An attempt is at the door of its callee, and `offered` once more or not. It is served, or
-    /// joins a queue, or is turned away.
-    #[inline(always)]
+    /// An attempt is at the door of its callee, and `offered` once more or not.
+    #[inline(never)]
     fn come_to_door(&mut self, id: Id, offered: u64) -> Next {
         let (now, left) = (self.now, self.left);
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
-        let rule = tier.rule;
-        attempt.arrived = now;
-        tier.meter.counts.offered += offered;
-        if let Some(outage) = tier.conditions.outage {
-            return self.meet_outage(id, outage);
+        let named = (id, attempt);
+        match pass_door(tier, named, offered, &mut self.services, &mut self.events, now, left) {
+            Door::Through => None,
+            other => self.leave_door(id, other),
         }
-        if let Some(reason) = turned_away(tier, attempt, now) {
-            return self.refuse(id, reason);
+    }
+
+    /// What follows when an attempt has not just gone through the door.
+    #[inline(never)]
+    pub(super) fn leave_door(&mut self, id: Id, door: Door) -> Next {
+        match door {
+            Door::Through => None,
+            Door::Begins => self.begin_program(id),
+            Door::Waits => self.prepare_wait(id),
+            Door::Outage(outage) => self.meet_outage(id, outage),
+            Door::Refuses(reason) => self.refuse(id, reason),
         }
-        attempt.replica = tier.pick_replica(attempt.key);
-        let index = tier.station(attempt.replica);
-        let station = &mut tier.stations[index as usize];
-        let free = station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
-        if !free && !rule.queue.admits(station.waiting.len()) {
-            return self.refuse(id, Reason::QueueFull);
-        }
-        if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
-            return self.refuse(id, Reason::Left);
-        }
-        tier.meter.counts.admitted += 1;
-        tier.meter.in_flight.up(left);
-        if free {
-            take_server(station, &mut tier.meter, attempt, left);
-            let named = (id, attempt);
-            let begun = begin_service(tier, named, &mut self.services, &mut self.events, now);
-            return if begun { None } else { self.begin_program(id) };
-        }
-        tier.meter.queue.up(left);
-        station.waiting.push(Waiter::new(id, attempt));
-        attempt.state = State::Queued;
+    }
+
+    /// One that has joined a queue has its work drawn, or waits so long at most.
+    fn prepare_wait(&mut self, id: Id) -> Next {
+        let rule = self.tiers[self.attempts[id].tier.index()].rule;
         if rule.drawn == Drawn::AtEnqueue {
             self.draw_first_work(id);
         }
         if let Some(wait) = rule.queue.max_wait {
-            self.events.push(now + wait, Event::QueueWaitEnd(id));
+            self.events.push(self.now + wait, Event::QueueWaitEnd(id));
         }
         None
     }
@@ -175,6 +166,66 @@ impl Simulation<'_> {
         let next = self.refuse(id, reason);
         self.go_on(next);
     }
+}
+
+/// What an attempt meets at the door of its callee.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Door {
+    /// It works or waits.
+    Through,
+    /// It has a server, and begins its program.
+    Begins,
+    /// It waits, and there is something to do about it.
+    Waits,
+    /// Nobody is there.
+    Outage(Outage),
+    /// It is turned away.
+    Refuses(Reason),
+}
+
+/// An attempt comes to the door of `tier`, and `offered` once more or not. It is served, or joins a
+/// queue, or is turned away.
+#[inline(always)]
+pub(super) fn pass_door(
+    tier: &mut TierRun<'_>,
+    (id, attempt): (Id, &mut Attempt),
+    offered: u64,
+    services: &mut Arena<Service>,
+    events: &mut EventList<Event>,
+    now: Time,
+    left: Span,
+) -> Door {
+    let rule = tier.rule;
+    attempt.arrived = now;
+    tier.meter.counts.offered += offered;
+    if let Some(outage) = tier.conditions.outage {
+        return Door::Outage(outage);
+    }
+    if let Some(reason) = turned_away(tier, attempt, now) {
+        return Door::Refuses(reason);
+    }
+    attempt.replica = tier.pick_replica(attempt.key);
+    let index = tier.station(attempt.replica);
+    let station = &mut tier.stations[index as usize];
+    let free = station.waiting.is_empty() && !tier.conditions.paused && station.servers.free();
+    if !free && !rule.queue.admits(station.waiting.len()) {
+        return Door::Refuses(Reason::QueueFull);
+    }
+    if free && rule.abandoned == Abandoned::Skip && !attempt.awaited() {
+        return Door::Refuses(Reason::Left);
+    }
+    tier.meter.counts.admitted += 1;
+    tier.meter.in_flight.up(left);
+    if free {
+        take_server(station, &mut tier.meter, attempt, left);
+        let begun = begin_service(tier, (id, attempt), services, events, now);
+        return if begun { Door::Through } else { Door::Begins };
+    }
+    tier.meter.queue.up(left);
+    station.waiting.push(Waiter::new(id, attempt));
+    attempt.state = State::Queued;
+    let just_waits = rule.drawn == Drawn::AtStart && rule.queue.max_wait.is_none();
+    if just_waits { Door::Through } else { Door::Waits }
 }
 
 /// The name of one who waits, with a record, as it had when it came or a new one.

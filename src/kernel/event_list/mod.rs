@@ -203,6 +203,12 @@ impl<E: Packed> Due<E> {
         E::unpack(self.kind, self.rest)
     }
 
+    /// The kind as it was packed.
+    #[inline(always)]
+    pub fn kind(&self) -> u8 {
+        self.kind
+    }
+
     /// Two of the events that are to come, the first before the second: a hint of what will be
     /// wanted soon. Packed, for to unpack is to jump by the kind, which nobody can foresee; any
     /// kind and rest where there is none.
