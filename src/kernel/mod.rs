@@ -12,5 +12,5 @@ pub use distribution::Distribution;
 pub use event_list::{Due, EventList, Lane, Packed};
 pub use random::{Key, Purpose, Stream};
 pub use ring::Ring;
-pub use slab::{Arena, Id, Slab};
+pub use slab::{Arena, Generation, Id, Record, Slab};
 pub use time::{Span, Time};

@@ -15,29 +15,30 @@ pub struct Id {
     generation: NonZeroU32,
 }
 
-/// Records of kind `T`. Generations stand apart from the records, so that a stale name is
-/// recognised without touching a record that has long left the processor's cache.
+/// Records of kind `T`, each with its generation: a name is recognised, and its record read, in one
+/// look.
 ///
 /// [`Self::get`] asks whether a name still lives. The index takes the caller's word for it, and
 /// checks it in debug builds alone: most names come from a living record.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
-    slots: Vec<Slot>,
     records: Vec<T>,
-    /// The slot that is used next; [`NO_SLOT`] without.
-    free: u32,
+    free: Vec<u32>,
 }
 
-/// How often a slot has been used, odd while its record lives; and the slot that is free after this
-/// one, once it is free.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    generation: u32,
-    next: u32,
-}
+/// How often the slot of a record has been used, odd while the record lives. Whoever writes a whole
+/// record leaves it as it was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Generation(u32);
 
-/// The number of no slot.
-const NO_SLOT: u32 = u32::MAX;
+/// What a [`Slab`] can hold.
+pub trait Record: Default {
+    /// Its generation.
+    fn generation(&self) -> Generation;
+
+    /// The same, to change it.
+    fn generation_mut(&mut self) -> &mut Generation;
+}
 
 /// New slots come by so many.
 const BATCH: usize = 32;
@@ -72,50 +73,53 @@ impl Id {
     fn living(slot: u32, generation: u32) -> Self {
         Id { slot, generation: NonZeroU32::MIN | generation }
     }
+
+    /// The name of what is in a slot, if it lives.
+    #[inline]
+    fn of(slot: u32, record: &impl Record) -> Option<Self> {
+        let Generation(generation) = record.generation();
+        (generation % 2 == 1).then(|| Id::living(slot, generation))
+    }
+
+    /// Whether this is the name of what is in its slot.
+    #[inline(always)]
+    fn names(self, record: &impl Record) -> bool {
+        record.generation().0 == self.generation.get()
+    }
 }
 
 /// Generations of living records are odd, so that [`Id::NONE`] and freed slots never match.
-impl<T> Slab<T> {
+impl<T: Record> Slab<T> {
     /// Empty.
     pub fn new() -> Self {
-        Slab { slots: Vec::new(), records: Vec::new(), free: NO_SLOT }
+        Slab { records: Vec::new(), free: Vec::new() }
     }
 
     /// Adds a record to be filled in: it is as the last one in its slot was left, or new. Spares
     /// the writing of what is not needed from the start. Panics past four thousand million living
     /// records.
     #[inline(always)]
-    pub fn open(&mut self) -> (Id, &mut T)
-    where
-        T: Default,
-    {
-        if self.free == NO_SLOT {
+    pub fn open(&mut self) -> (Id, &mut T) {
+        if self.free.is_empty() {
             self.grow();
         }
-        let number = self.free;
-        let slot = &mut self.slots[number as usize];
-        self.free = slot.next;
-        slot.generation = slot.generation.wrapping_add(1);
-        (Id::living(number, slot.generation), &mut self.records[number as usize])
+        let slot = self.free.pop().unwrap_or_default();
+        let record = &mut self.records[slot as usize];
+        let Generation(generation) = record.generation_mut();
+        *generation = generation.wrapping_add(1);
+        (Id::living(slot, *generation), record)
     }
 
     /// Adds [`BATCH`] free slots, the lowest to be used first.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self)
-    where
-        T: Default,
-    {
-        let (first, end) = (self.slots.len(), self.slots.len() + BATCH);
-        let last = u32::try_from(end).expect("more records than a slot can name") - 1;
-        pages::make_room(&mut self.slots, BATCH);
-        self.free = first as u32;
-        let next = |slot| if slot == last { NO_SLOT } else { slot + 1 };
-        self.slots.extend((self.free..=last).map(|slot| Slot { generation: 0, next: next(slot) }));
-        if end > self.records.len() {
-            pages::make_room(&mut self.records, BATCH);
-            self.records.resize_with(end, T::default);
-        }
+    fn grow(&mut self) {
+        let (first, end) = (self.records.len(), self.records.len() + BATCH);
+        let last = u32::try_from(end).expect("more records than a slot can name");
+        pages::make_room(&mut self.records, BATCH);
+        self.records.resize_with(end, T::default);
+        pages::make_room(&mut self.free, BATCH);
+        self.free.extend((first as u32..last).rev());
         // The places of the next batch are in no cache; by the time they are wanted they will be.
         let next = self.records.as_ptr().wrapping_add(end);
         (0..BATCH).for_each(|place| pages::prefetch(next.wrapping_add(place)));
@@ -124,37 +128,35 @@ impl<T> Slab<T> {
     /// Forgets all records and their names, and keeps the room. The next records get the same names
     /// as those of a new slab.
     pub fn clear(&mut self) {
-        self.slots.clear();
-        self.free = NO_SLOT;
+        self.records.clear();
+        self.free.clear();
     }
 
     /// Removes a living record; its name is dead from now on.
     #[inline(always)]
     pub fn remove(&mut self, id: Id) {
-        let slot = &mut self.slots[id.slot as usize];
-        debug_assert_eq!(slot.generation, id.generation.get(), "a dead record was removed again");
-        *slot = Slot { generation: slot.generation.wrapping_add(1), next: self.free };
-        self.free = id.slot;
+        debug_assert!(self.lives(id), "a dead record was removed again");
+        let Generation(generation) = self.records[id.slot as usize].generation_mut();
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
     }
 
     /// Whether the record lives.
     #[inline]
     pub fn lives(&self, id: Id) -> bool {
-        self.slots
-            .get(id.slot as usize)
-            .is_some_and(|slot| slot.generation == id.generation.get())
+        self.get(id).is_some()
     }
 
     /// The record, while it lives.
     #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
-        if self.lives(id) { self.records.get(id.slot as usize) } else { None }
+        self.records.get(id.slot as usize).filter(|record| id.names(*record))
     }
 
     /// The record, to change it, while it lives.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
-        if self.lives(id) { self.records.get_mut(id.slot as usize) } else { None }
+        self.records.get_mut(id.slot as usize).filter(|record| id.names(*record))
     }
 
     /// What is in a slot, living or not.
@@ -163,33 +165,34 @@ impl<T> Slab<T> {
         self.records.get(slot as usize)
     }
 
-    /// Hints to the processor that a record, and whether it lives, is wanted soon. A slot that is
-    /// none is a hint for nothing.
+    /// Hints to the processor that a record is wanted soon. A slot that is none is a hint for
+    /// nothing.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        let slot = slot as usize;
-        if slot < self.slots.len() {
-            pages::prefetch(self.slots.as_ptr().wrapping_add(slot));
-            pages::prefetch(self.records.as_ptr().wrapping_add(slot));
-        }
+        pages::prefetch_at(&self.records, slot);
     }
 
     /// All living records.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
-        let slots = self.slots.iter().zip(&self.records).enumerate();
-        let living = slots.filter(|(_, (slot, _))| slot.generation % 2 == 1);
-        living.map(|(number, (slot, record))| (Id::living(number as u32, slot.generation), record))
+        let slots = self.records.iter().enumerate();
+        slots.filter_map(|(slot, record)| Some((Id::of(slot as u32, record)?, record)))
+    }
+
+    /// The name of the record in a slot, if one lives there.
+    #[inline]
+    pub fn name(&self, slot: u32) -> Option<Id> {
+        self.at(slot).and_then(|record| Id::of(slot, record))
     }
 
     /// Number of living records.
     pub fn len(&self) -> usize {
-        self.iter().count()
+        self.records.len() - self.free.len()
     }
 
     /// Slots there are: about the most records that have lived at once.
     #[inline]
     pub fn room(&self) -> usize {
-        self.slots.len()
+        self.records.len()
     }
 
     /// True when nothing lives.
@@ -198,13 +201,13 @@ impl<T> Slab<T> {
     }
 }
 
-impl<T> Default for Slab<T> {
+impl<T: Record> Default for Slab<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> std::ops::Index<Id> for Slab<T> {
+impl<T: Record> std::ops::Index<Id> for Slab<T> {
     type Output = T;
     #[inline]
     fn index(&self, id: Id) -> &T {
@@ -213,7 +216,7 @@ impl<T> std::ops::Index<Id> for Slab<T> {
     }
 }
 
-impl<T> std::ops::IndexMut<Id> for Slab<T> {
+impl<T: Record> std::ops::IndexMut<Id> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, id: Id) -> &mut T {
         debug_assert!(self.lives(id), "the record lives");
@@ -284,26 +287,46 @@ impl<T> std::ops::IndexMut<u32> for Arena<T> {
 mod tests {
     use super::*;
 
+    #[derive(Debug, Default)]
+    struct Letter {
+        letter: char,
+        generation: Generation,
+    }
+
+    impl Record for Letter {
+        fn generation(&self) -> Generation {
+            self.generation
+        }
+
+        fn generation_mut(&mut self) -> &mut Generation {
+            &mut self.generation
+        }
+    }
+
     #[test]
     fn a_name_dies_with_its_record_though_the_slot_lives_on() {
         let mut slab = Slab::new();
-        let insert = |slab: &mut Slab<char>, letter| {
+        let insert = |slab: &mut Slab<Letter>, letter| {
             let (id, record) = slab.open();
-            *record = letter;
+            record.letter = letter;
             id
         };
+        let letter = |slab: &Slab<Letter>, id| slab.get(id).map(|record| record.letter);
         let first = insert(&mut slab, 'a');
         slab.remove(first);
         let second = insert(&mut slab, 'b');
         assert_eq!(first.slot, second.slot);
-        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
-        assert_eq!((slab.get(Id::NONE), slab.len()), (None, 1));
-        assert_eq!(slab.iter().count(), 1);
+        assert_eq!((letter(&slab, first), letter(&slab, second)), (None, Some('b')));
+        assert_eq!((letter(&slab, Id::NONE), slab.len()), (None, 1));
+        assert_eq!(slab.iter().map(|(id, _)| id).collect::<Vec<Id>>(), [second]);
+        assert_eq!(slab.name(second.slot), Some(second));
+        slab.remove(second);
+        assert_eq!((slab.name(second.slot), slab.name(u32::MAX)), (None, None));
     }
 
     #[test]
     fn a_cleared_slab_gives_the_names_of_a_new_one() {
-        let names = |slab: &mut Slab<u32>| {
+        let names = |slab: &mut Slab<Letter>| {
             let first: Vec<Id> = (0..100).map(|_| slab.open().0).collect();
             first.iter().step_by(3).for_each(|&id| slab.remove(id));
             let again = (0..50).map(|_| slab.open().0);

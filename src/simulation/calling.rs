@@ -4,7 +4,7 @@
 use super::event::Event;
 use super::serving::{Door, pass_door};
 use super::world::{
-    Attempt, Call, Caller, Detail, EdgeRun, Errand, NO_SERVICE, Parent, Party, State,
+    Attempt, Call, Caller, Detail, EdgeRun, Errand, NO_ATTEMPT, NO_SERVICE, Parent, Party, State,
 };
 use super::{Next, Simulation};
 use crate::document::EdgeId;
@@ -65,7 +65,7 @@ impl Simulation<'_> {
         let (id, call) = self.calls.open();
         call.key = key;
         call.parent = caller.parent;
-        call.attempt = Id::NONE;
+        call.attempt = NO_ATTEMPT;
         call.deadline = rule.patience.call_deadline(self.now, caller.deadline);
         call.retry = RetryState::default();
         call.claim = Claim::None;
@@ -143,7 +143,7 @@ impl Simulation<'_> {
         let edge = call.edge;
         let (attempt, record) = self.attempts.open();
         call.made += 1;
-        call.attempt = attempt;
+        call.attempt = attempt.slot;
         *record = Attempt {
             key: call.key.child(u64::from(call.made)),
             caller: Caller::Call(id),
@@ -164,6 +164,7 @@ impl Simulation<'_> {
             holds_server: false,
             failed: None,
             traced: call.traced,
+            generation: record.generation,
         };
         self.record.totals.attempts += 1;
         run.meter.counts.attempts += 1;

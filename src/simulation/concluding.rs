@@ -4,7 +4,7 @@
 use super::event::Event;
 use super::leaving::is_forgettable;
 use super::refusing::remember;
-use super::world::{Blame, Call, Caller, EdgeRun, Errand, NO_SERVICE, Parent, State};
+use super::world::{Blame, Call, Caller, EdgeRun, Errand, NO_ATTEMPT, NO_SERVICE, Parent, State};
 use super::{Next, Simulation, is_crowded};
 use crate::kernel::{Id, Purpose, Span, Time};
 use crate::mechanism::cache::Late;
@@ -74,7 +74,7 @@ impl Simulation<'_> {
         if edge.guarded {
             remember(call, edge, outcome, self.now);
         }
-        call.attempt = Id::NONE;
+        call.attempt = NO_ATTEMPT;
         let counts = &mut edge.meter.counts;
         match outcome {
             Outcome::Ok => {

@@ -66,11 +66,11 @@ impl Simulation<'_> {
     fn leave_calls_alone(&mut self, mut next: Id) {
         while let Some(call) = self.calls.get_mut(next) {
             call.alone = true;
-            let under_way = call.attempt;
+            let under_way = self.attempts.name(call.attempt);
             let errand = &mut self.errands[next.slot as usize];
             errand.alone_since = self.now;
             next = errand.sibling;
-            if self.attempts.lives(under_way) {
+            if let Some(under_way) = under_way {
                 self.leave_alone(under_way);
             }
         }
@@ -114,7 +114,7 @@ impl Simulation<'_> {
         }
         let mut next = std::mem::take(&mut self.services[service].first_call);
         while let Some(call) = self.calls.get(next) {
-            let (attempt, edge) = (call.attempt, call.edge);
+            let (under_way, edge) = (self.attempts.name(call.attempt), call.edge);
             let sibling = self.errands[next.slot as usize].sibling;
             let EdgeRun { rule, meter, .. } = &mut self.edges[edge.index()];
             if call.backing_off {
@@ -123,11 +123,12 @@ impl Simulation<'_> {
                     herd.cease_to_wait();
                 }
             }
-            if let Some(under_way) = self.attempts.get(attempt) {
-                let connected = under_way.state != State::PoolWaiting;
+            if let Some(id) = under_way {
+                let attempt = &self.attempts[id];
+                let connected = attempt.state != State::PoolWaiting;
                 meter.counts.timed_out += 1;
-                self.tiers[under_way.tier.index()].meter.counts.timed_out += u64::from(connected);
-                self.caller_leaves(attempt);
+                self.tiers[attempt.tier.index()].meter.counts.timed_out += u64::from(connected);
+                self.caller_leaves(id);
                 if connected {
                     self.release_connection(edge, next);
                 }

@@ -235,7 +235,7 @@ pub(super) fn recorded(waiter: Waiter, tier: TierId, attempts: &mut Slab<Attempt
         return waiter.id;
     }
     let (id, record) = attempts.open();
-    *record = waiter.abandoned(tier);
+    *record = waiter.abandoned(tier, record.generation);
     id
 }
 

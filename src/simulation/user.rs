@@ -66,6 +66,7 @@ impl Simulation<'_> {
             tier,
             class,
             traced,
+            generation: attempt.generation,
             ..Attempt::default()
         };
         if self.details_wanted(traced) {

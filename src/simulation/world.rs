@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Id, Key, Lane, Span, Time};
+use crate::kernel::{Generation, Id, Key, Lane, Record, Span, Time};
 use crate::measure::{EdgeMeter, Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::arrival::{Source, SourceState, Upcoming};
@@ -72,9 +72,23 @@ pub struct Attempt {
     pub failed: Option<Blame>,
     /// Whether it goes into the trace.
     pub traced: bool,
+    /// Of its name.
+    pub generation: Generation,
 }
 
 const _: () = assert!(size_of::<Attempt>() == 64, "an attempt is one cache line");
+
+impl Record for Attempt {
+    #[inline(always)]
+    fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    #[inline(always)]
+    fn generation_mut(&mut self) -> &mut Generation {
+        &mut self.generation
+    }
+}
 
 /// The name of no [`Service`].
 pub const NO_SERVICE: u32 = u32::MAX;
@@ -152,6 +166,7 @@ impl Default for Attempt {
             holds_server: false,
             failed: None,
             traced: false,
+            generation: Generation::default(),
         }
     }
 }
@@ -222,8 +237,8 @@ pub struct Call {
     pub key: Key,
     /// Who made the call.
     pub parent: Parent,
-    /// The attempt under way; [`Id::NONE`] in back-off.
-    pub attempt: Id,
+    /// The slot of the attempt under way, which lives; [`NO_ATTEMPT`] in back-off.
+    pub attempt: u32,
     /// After this the caller wants no answer.
     pub deadline: Time,
     /// Between attempts.
@@ -244,9 +259,26 @@ pub struct Call {
     pub backing_off: bool,
     /// What it has of its budget.
     pub claim: Claim,
+    /// Of its name.
+    pub generation: Generation,
 }
 
 const _: () = assert!(size_of::<Call>() == 64, "a call is one cache line");
+
+/// The slot of no attempt.
+pub const NO_ATTEMPT: u32 = u32::MAX;
+
+impl Record for Call {
+    #[inline(always)]
+    fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    #[inline(always)]
+    fn generation_mut(&mut self) -> &mut Generation {
+        &mut self.generation
+    }
+}
 
 /// What a call is made for: kept of calls that an attempt makes, and of those that caches, writes
 /// or the trace ask about.
@@ -296,7 +328,7 @@ impl Default for Call {
         Call {
             key: Key::default(),
             parent: Parent::User { began: Time::ZERO },
-            attempt: Id::NONE,
+            attempt: NO_ATTEMPT,
             deadline: Time::NEVER,
             retry: RetryState::default(),
             made: 0,
@@ -307,6 +339,7 @@ impl Default for Call {
             traced: false,
             backing_off: false,
             claim: Claim::None,
+            generation: Generation::default(),
         }
     }
 }
@@ -338,7 +371,7 @@ impl Waiter {
     /// The attempt at its callee once more, when its record is gone: its caller has left, and it
     /// does not matter when, for it has done nothing as yet.
     #[inline(always)]
-    pub fn abandoned(&self, tier: TierId) -> Attempt {
+    pub fn abandoned(&self, tier: TierId, generation: Generation) -> Attempt {
         let &Waiter { key, arrived, replica, edge, class, .. } = self;
         Attempt {
             key,
@@ -351,6 +384,7 @@ impl Waiter {
             class,
             state: State::Queued,
             left: true,
+            generation,
             ..Attempt::default()
         }
     }
