@@ -8,7 +8,7 @@ use super::world::{
 };
 use super::{Next, Simulation};
 use crate::document::EdgeId;
-use crate::kernel::{EventList, Id, Key, Purpose, Span, Time};
+use crate::kernel::{EventList, Id, Key, Lane, Purpose, Slab, Span, Time};
 use crate::mechanism::budget::Claim;
 use crate::mechanism::cache::Lookup;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -139,7 +139,7 @@ impl Simulation<'_> {
         let call = &mut self.calls[id];
         let run = &mut self.edges[call.edge.index()];
         let rule = run.rule;
-        let limit = rule.patience.attempt_deadline(self.now, call.deadline);
+        let (limit, lane) = run.clock(self.now, call.deadline);
         let edge = call.edge;
         let (attempt, record) = self.attempts.open();
         call.made += 1;
@@ -178,7 +178,7 @@ impl Simulation<'_> {
             if !matches!(door, Door::Through) {
                 return self.leave_door_with_clock(attempt, edge, limit, door);
             }
-            start_clock(run, &mut self.events, attempt, now, limit);
+            start_clock(&mut self.events, attempt, now, limit, lane);
             return None;
         }
         let acquired = match run.plain && !noted {
@@ -240,7 +240,7 @@ impl Simulation<'_> {
             }
             Clock::Own => self.call_of(id).map_or(Time::NEVER, |call| call.deadline),
         };
-        start_clock(&self.edges[edge.index()], &mut self.events, id, self.now, limit);
+        self.start_clock_along(id, edge, limit);
     }
 
     fn call_of(&self, id: Id) -> Option<&Call> {
@@ -279,8 +279,14 @@ impl Simulation<'_> {
     #[inline(always)]
     fn start_clock_of_living(&mut self, id: Id, edge: EdgeId, limit: Time) {
         if self.attempts.lives(id) {
-            start_clock(&self.edges[edge.index()], &mut self.events, id, self.now, limit);
+            self.start_clock_along(id, edge, limit);
         }
+    }
+
+    #[inline(always)]
+    fn start_clock_along(&mut self, id: Id, edge: EdgeId, limit: Time) {
+        let lane = self.edges[edge.index()].lane(self.now, limit);
+        start_clock(&mut self.events, id, self.now, limit, lane);
     }
 
     /// The attempt has what it needs and leaves along `edge` for its callee.
@@ -346,41 +352,47 @@ impl Simulation<'_> {
         self.tiers[attempt.tier.index()].meter.counts.refused[Reason::Pool as usize] += 1;
         self.free(id);
         let Caller::Call(call) = caller else { return None };
-        self.conclude(call, outcome)
+        self.conclude(call, outcome, false)
     }
+}
 
-    /// Gives the connection of a call back; the first waiter gets it, and departs by an event of
-    /// its own, so that no chain of answers and departures can grow with the length of the queue.
-    #[inline(always)]
-    pub(super) fn release_connection(&mut self, edge: EdgeId, call: Id) {
-        let edge = &mut self.edges[edge.index()];
-        if edge.plain || edge.rule.pool.is_none() {
-            return;
-        }
-        match edge.pools[self.calls[call].replica as usize].release() {
-            None => edge.meter.pool.down(self.left),
-            Some(waiter) => {
-                edge.meter.pool_waiting.down(self.left);
-                self.attempts[waiter].state = State::Travelling;
-                self.events.push_now(self.now, Event::Connected(waiter));
-            }
+/// Gives the connection of a call back; the first waiter gets it, and departs by an event of its
+/// own, so that no chain of answers and departures can grow with the length of the queue.
+#[inline(always)]
+pub(super) fn release_connection(
+    edge: &mut EdgeRun<'_>,
+    replica: u32,
+    attempts: &mut Slab<Attempt>,
+    events: &mut EventList<Event>,
+    now: Time,
+    left: Span,
+) {
+    if edge.rule.pool.is_none() {
+        return;
+    }
+    match edge.pools[replica as usize].release() {
+        None => edge.meter.pool.down(left),
+        Some(waiter) => {
+            edge.meter.pool_waiting.down(left);
+            attempts[waiter].state = State::Travelling;
+            events.push_now(now, Event::Connected(waiter));
         }
     }
 }
 
-/// Whoever sent the attempt along `edge` waits up to `limit` from now on.
+/// Whoever sent the attempt waits up to `limit` from now on, by a clock that may have a lane.
 #[inline(always)]
 fn start_clock(
-    edge: &EdgeRun<'_>,
     events: &mut EventList<Event>,
     id: Id,
     now: Time,
     limit: Time,
+    lane: Option<Lane>,
 ) {
     if limit == Time::NEVER {
         return;
     }
-    match edge.lane(now, limit) {
+    match lane {
         Some(lane) => events.push_in(lane, limit, Event::Timeout(id)),
         None => events.push(limit.max(now), Event::Timeout(id)),
     }

@@ -1,6 +1,7 @@
 //! The caller's side of an end: an attempt's answer or timeout, and what its call makes of it, the
 //! next attempt or an end of its own.
 
+use super::calling::release_connection;
 use super::event::Event;
 use super::leaving::is_forgettable;
 use super::refusing::remember;
@@ -20,10 +21,8 @@ impl Simulation<'_> {
             self.receive_late(id, answer);
             return None;
         }
-        let edge = attempt.edge;
         self.free(id);
-        self.release_connection(edge, call);
-        self.conclude(call, answer)
+        self.conclude(call, answer, true)
     }
 
     /// A late answer may still fill the cache of its caller.
@@ -44,7 +43,6 @@ impl Simulation<'_> {
     pub(super) fn time_out(&mut self, id: Id) -> Next {
         let attempt = self.attempts.get(id).filter(|attempt| attempt.awaited())?;
         let Caller::Call(call) = attempt.caller else { return None };
-        let edge = attempt.edge;
         let connected = attempt.state != State::PoolWaiting;
         let tier = &mut self.tiers[attempt.tier.index()];
         let forgettable = is_forgettable(attempt, tier);
@@ -54,15 +52,13 @@ impl Simulation<'_> {
         } else {
             self.leave_behind(id);
         }
-        if connected {
-            self.release_connection(edge, call);
-        }
-        self.conclude(call, Outcome::TimedOut)
+        self.conclude(call, Outcome::TimedOut, connected)
     }
 
-    /// An attempt of the call has ended so: the call ends, goes into back-off, or tries again.
+    /// An attempt of the call, which may have been `connected`, has ended so: the call ends, goes
+    /// into back-off, or tries again.
     #[inline(always)]
-    pub(super) fn conclude(&mut self, id: Id, outcome: Outcome) -> Next {
+    pub(super) fn conclude(&mut self, id: Id, outcome: Outcome, connected: bool) -> Next {
         let call = &mut self.calls[id];
         if let Parent::Attempt { id: parent, service } = call.parent
             && is_crowded(&self.attempts)
@@ -71,6 +67,10 @@ impl Simulation<'_> {
             self.services.prefetch(service);
         }
         let edge = &mut self.edges[call.edge.index()];
+        if connected && !edge.plain {
+            let (attempts, events) = (&mut self.attempts, &mut self.events);
+            release_connection(edge, call.replica, attempts, events, self.now, self.left);
+        }
         if edge.guarded {
             remember(call, edge, outcome, self.now);
         }

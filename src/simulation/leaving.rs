@@ -2,6 +2,7 @@
 //! service, dropped from a queue, or lost in a restart.
 
 use super::Simulation;
+use super::calling::release_connection;
 use super::concluding::settle;
 use super::working::note_work;
 use super::serving::recorded;
@@ -130,7 +131,10 @@ impl Simulation<'_> {
                 self.tiers[attempt.tier.index()].meter.counts.timed_out += u64::from(connected);
                 self.caller_leaves(id);
                 if connected {
-                    self.release_connection(edge, next);
+                    let replica = self.calls[next].replica;
+                    let (attempts, events) = (&mut self.attempts, &mut self.events);
+                    let edge = &mut self.edges[edge.index()];
+                    release_connection(edge, replica, attempts, events, self.now, self.left);
                 }
             }
             settle(&self.calls[next], &mut self.edges[edge.index()]);

@@ -145,6 +145,7 @@ impl Simulation<'_> {
                 continue;
             }
             take_server(station, &mut tier.meter, attempt, self.left);
+            let more = station.servers.free();
             if resumes {
                 attempt.state = State::Running;
                 self.go_on(Some(id));
@@ -154,6 +155,8 @@ impl Simulation<'_> {
             if !begin_service(tier, named, &mut self.services, &mut self.events, now) {
                 let next = self.begin_program(id);
                 self.go_on(next);
+            } else if !more {
+                return;
             }
         }
     }

@@ -613,8 +613,19 @@ impl<'m> EdgeRun<'m> {
         self.instant && self.delay == Span::ZERO
     }
 
-    /// The lane of the timeout, for a clock that starts now and is not cut short.
+    /// When the caller's patience with an attempt ends that it sends now, for a call that it wants
+    /// answered by `deadline`; and the lane of this clock, unless the deadline cuts it short.
     #[inline(always)]
+    pub fn clock(&self, now: Time, deadline: Time) -> (Time, Option<Lane>) {
+        match self.timeout {
+            Some((timeout, lane)) if now + timeout <= deadline => (now + timeout, Some(lane)),
+            Some(_) => (deadline, None),
+            None => (self.rule.patience.attempt_deadline(now, deadline), None),
+        }
+    }
+
+    /// The lane of a clock that starts now, if it has one.
+    #[inline]
     pub fn lane(&self, now: Time, limit: Time) -> Option<Lane> {
         self.timeout.filter(|(timeout, _)| now + *timeout == limit).map(|(_, lane)| lane)
     }
