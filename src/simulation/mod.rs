@@ -252,9 +252,9 @@ impl<'m> Simulation<'m> {
             self.left = end.since(due.time);
             self.record.totals.events += 1;
             if is_crowded(&self.attempts) {
-                self.foresee(due.ahead());
+                self.foresee(self.events.ahead(&due));
             } else if due.kind() == Event::TIMEOUT && self.attempts.room() >= SOME {
-                self.foresee_timeouts(due.ahead());
+                self.foresee_timeouts(self.events.ahead(&due));
             }
             let next = self.handle(due.event());
             self.go_on(next);

@@ -59,7 +59,7 @@ pub struct Due<E> {
     pub time: Time,
     kind: u8,
     rest: u64,
-    ahead: [Hint; 2],
+    from_lane: bool,
     event: PhantomData<E>,
 }
 
@@ -136,7 +136,7 @@ impl<E: Packed> EventList<E> {
         let end = end.nanos();
         if self.soon.is_some() && self.is_first(self.soon) {
             let due = self.soon.time < end;
-            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), [NO_HINT; 2]));
+            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), false));
         }
         let lane = self.lanes.first().key();
         // Past the head of the lanes the wheel need not look; at its very time it must.
@@ -145,10 +145,18 @@ impl<E: Packed> EventList<E> {
             && first.key() < lane
         {
             let due = first.time < end;
-            return due.then(|| Due::new(self.wheel.pop(), self.wheel.ahead()));
+            return due.then(|| Due::new(self.wheel.pop(), false));
         }
         let due = self.lanes.first().time < end;
-        due.then(|| Due::new(self.lanes.pop(), self.lanes.ahead()))
+        due.then(|| Due::new(self.lanes.pop(), true))
+    }
+
+    /// Two of the events that are to come, the first before the second, of those that are kept as
+    /// the one that has just left: a hint of what will be wanted soon. Packed, for to unpack is to
+    /// jump by the kind, which nobody can foresee; any kind and rest where there is none.
+    #[inline(always)]
+    pub fn ahead(&self, left: &Due<E>) -> [(u8, u64); 2] {
+        if left.from_lane { self.lanes.ahead() } else { self.wheel.ahead() }
     }
 
     /// Whether no event is to come at `now`, the time of the last event that left.
@@ -192,9 +200,9 @@ impl<E: Packed> Default for EventList<E> {
 
 impl<E: Packed> Due<E> {
     #[inline(always)]
-    fn new(entry: Entry, ahead: [Hint; 2]) -> Self {
+    fn new(entry: Entry, from_lane: bool) -> Self {
         let (time, (kind, rest)) = (Time::from_nanos(entry.time), entry.hint());
-        Due { time, kind, rest, ahead, event: PhantomData }
+        Due { time, kind, rest, from_lane, event: PhantomData }
     }
 
     /// What happens.
@@ -207,14 +215,6 @@ impl<E: Packed> Due<E> {
     #[inline(always)]
     pub fn kind(&self) -> u8 {
         self.kind
-    }
-
-    /// Two of the events that are to come, the first before the second: a hint of what will be
-    /// wanted soon. Packed, for to unpack is to jump by the kind, which nobody can foresee; any
-    /// kind and rest where there is none.
-    #[inline(always)]
-    pub fn ahead(&self) -> [(u8, u64); 2] {
-        self.ahead
     }
 }
 
