@@ -147,8 +147,24 @@ impl Sparse {
     }
 }
 
-#[inline]
+/// The bucket of a value. A `f64` has doubling and place within it side by side, in exponent and
+/// mantissa, and to make one takes less than to search for the highest bit, which x86-64 does in
+/// eight steps. Up to 53 bits it is exact.
+#[inline(always)]
 fn bucket(value: u64) -> usize {
+    if value >> f64::MANTISSA_DIGITS != 0 {
+        return bucket_by_bits(value);
+    }
+    let places = (value as i64 as f64).to_bits() >> (f64::MANTISSA_DIGITS - 1 - SUB_BITS);
+    let doubling_zero = (f64::MAX_EXP as u64 - 2 + u64::from(SUB_BITS)) * SUB;
+    let index = places.wrapping_sub(doubling_zero);
+    std::hint::select_unpredictable(value < SUB, value, index) as usize
+}
+
+/// The same for any value.
+#[cold]
+#[inline(never)]
+fn bucket_by_bits(value: u64) -> usize {
     let exponent = 63 - (value | (SUB - 1)).leading_zeros();
     let shift = exponent.saturating_sub(SUB_BITS);
     (u64::from(shift) * SUB + (value >> shift)) as usize
@@ -180,7 +196,21 @@ mod tests {
         assert!(bucket(u64::MAX) < BUCKETS);
     }
 
+    #[test]
+    fn a_bucket_is_what_the_bits_say_around_every_doubling() {
+        let doublings = (0..u64::BITS).map(|bit| 1u64 << bit);
+        let near = |value: u64| (0..200).flat_map(move |d| [value.saturating_sub(d), value + d]);
+        for value in doublings.flat_map(|from| [from, from / 32 * 33]).flat_map(near) {
+            assert_eq!(bucket(value), bucket_by_bits(value), "{value}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_bucket_is_what_the_bits_say(value: u64, shift in 0u32..64) {
+            prop_assert_eq!(bucket(value >> shift), bucket_by_bits(value >> shift));
+        }
+
         #[test]
         fn a_quantile_is_within_its_stated_error(
             mut values in prop::collection::vec(0u64..u64::MAX / 4, 1..300),
