@@ -382,13 +382,7 @@ pub(super) fn release_connection(
 
 /// Whoever sent the attempt waits up to `limit` from now on, by a clock that may have a lane.
 #[inline(always)]
-fn start_clock(
-    events: &mut EventList<Event>,
-    id: Id,
-    now: Time,
-    limit: Time,
-    lane: Option<Lane>,
-) {
+fn start_clock(events: &mut EventList<Event>, id: Id, now: Time, limit: Time, lane: Option<Lane>) {
     if limit == Time::NEVER {
         return;
     }

@@ -4,8 +4,8 @@
 use super::Simulation;
 use super::calling::release_connection;
 use super::concluding::settle;
-use super::working::note_work;
 use super::serving::recorded;
+use super::working::note_work;
 use super::world::{Attempt, EdgeRun, NO_SERVICE, State, TierRun, Waiter};
 use crate::document::TierId;
 use crate::kernel::{Id, Slab, Time};
@@ -166,9 +166,7 @@ impl Simulation<'_> {
     fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
         let run = &mut self.tiers[tier.index()];
         let attempts = &mut self.attempts;
-        let waits = |waiter: Waiter| {
-            attempts.get(waiter.id).map_or(run.forgetful, Attempt::waits)
-        };
+        let waits = |waiter: Waiter| attempts.get(waiter.id).map_or(run.forgetful, Attempt::waits);
         let waiters = run.stations[station].waiting.drain(waits);
         waiters.into_iter().map(|waiter| recorded(waiter, tier, attempts)).collect()
     }
