@@ -2,7 +2,8 @@
 //! playbook.
 
 use super::event::Event;
-use super::world::{Station, StationId, TierRun};
+use super::station::{Station, StationId};
+use super::world::TierRun;
 use super::{Next, Simulation};
 use crate::document::TierId;
 use crate::kernel::{Span, Time};

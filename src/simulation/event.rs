@@ -1,6 +1,6 @@
 //! The alphabet of a run: everything that can happen at an instant.
 
-use super::world::StationId;
+use super::station::StationId;
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Id, Packed};
 

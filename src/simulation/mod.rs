@@ -1,10 +1,11 @@
 //! The simulation: the loop, and the one world that changes.
 //!
-//! Read `event` (what can happen), then this file (the loop), then `user` (a request), `calling` (a
-//! call and its attempts up to their departure, the caller's side), `serving` and `working` (an
-//! attempt from delivery to the start of service, and from there to its answer, the callee's side),
-//! `concluding` (what the caller makes of an answer or a timeout), `refusing` (who is turned away),
-//! `leaving` (who leaves before the end), `control` (windows, triggers, operator). These say *what
+//! Read `event` (what can happen), then this file (the loop), then `source` and `user` (a request,
+//! its beginning and the rest), `calling` (a call and its attempts up to their departure, the
+//! caller's side), `serving` and `working` (an attempt from delivery to the start of service, and
+//! on to its answer, the callee's side), `concluding` (what the caller makes of an answer or a
+//! timeout), `refusing` (who is turned away), `leaving` (who leaves before the end), `control`
+//! (windows, triggers, operator). What they do it to is in `world` and `station`. These say *what
 //! happens*; how much and whether is decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
@@ -17,6 +18,8 @@ mod event;
 mod leaving;
 mod refusing;
 mod serving;
+mod source;
+mod station;
 mod trace;
 mod user;
 mod working;
@@ -27,9 +30,9 @@ use std::ops::ControlFlow;
 
 use crate::document::{EdgeId, TierId};
 use crate::kernel::pages;
-use crate::kernel::{Arena, Distribution, EventList, Id, Key, Purpose, Slab, Span, Time};
+use crate::kernel::{Arena, Distribution, EventList, Id, Key, Slab, Span, Time};
 use crate::measure::{AttemptRow, Herd, Record, Window};
-use crate::mechanism::arrival::{Arrivals, Source, SourceState, Upcoming};
+use crate::mechanism::arrival::Arrivals;
 use crate::mechanism::conditions::Conditions;
 use crate::mechanism::playbook::Step;
 use crate::mechanism::queue::Waiting;
@@ -39,9 +42,11 @@ use crate::model::{Model, Op, Program, Tier};
 use control::Operator;
 pub use control::TooLate;
 use event::Event;
+use source::SourceRun;
+use station::{StationId, Waiter};
 use trace::Trace;
 use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
-use world::{Service, SourceRun, StationId, TierRun, Waiter};
+use world::{Service, TierRun};
 
 /// A run of a model.
 ///
@@ -358,109 +363,11 @@ impl<'m> Simulation<'m> {
         }
     }
 
-    /// Base sources first, then the extra demand of each trigger; each has a key of its own.
-    fn build_sources(&mut self) {
-        let model = self.model;
-        for tier in model.tier_ids() {
-            let Some(arrivals) = &model.tier(tier).arrivals else { continue };
-            self.add_source(tier, 0, arrivals.source());
-            if let Arrivals::Herd(herd) = arrivals {
-                let herd = Herd::new(herd.clients(), model.criteria.healthy);
-                self.tiers[tier.index()].herd = Some(herd);
-                self.herded = true;
-            }
-        }
-        for (number, trigger) in model.triggers.iter().enumerate() {
-            let Lever::Demand(surges) = &trigger.lever else { continue };
-            for (tier, surge) in surges {
-                let arrivals = model.tier(*tier).arrivals.as_ref();
-                if let Some(source) =
-                    arrivals.and_then(|a| a.surge(*surge, trigger.at, trigger.until))
-                {
-                    self.add_source(*tier, 1 + number as u64, source);
-                }
-            }
-        }
-    }
-
-    fn add_source(&mut self, tier: TierId, number: u64, source: Source) {
-        let key = self.root.child(u64::from(tier.0)).child(number);
-        let index = self.sources.len() as u32;
-        let clients = source.loop_clients();
-        let turns = vec![0; clients as usize];
-        let earlier = self.sources.iter().filter(|run| run.tier == tier);
-        let first_client = earlier.map(|run| run.source.loop_clients()).sum();
-        if clients > 0 {
-            self.grow_edges(tier, first_client + clients);
-        }
-        self.sources.push(SourceRun {
-            source,
-            state: SourceState::default(),
-            key,
-            tier,
-            upcoming: Upcoming::default(),
-            after: None,
-            timer: self.tiers[tier.index()].rule.timer,
-            born: 0,
-            turns,
-            first_client,
-        });
-        if clients == 0 {
-            self.sources[index as usize].look_ahead();
-            self.plan_arrival(index);
-        }
-        for client in 0..clients {
-            self.think(index as u16, key.child(u64::from(client)), first_client + client);
-        }
-    }
-
     /// Pools and budgets for so many replicas, or clients, of a tier.
     fn grow_edges(&mut self, tier: TierId, replicas: u32) {
         for edge in self.edges.iter_mut().filter(|edge| edge.rule.caller == tier) {
             edge.grow(replicas as usize);
         }
-    }
-
-    #[inline(always)]
-    fn plan_arrival(&mut self, source: u32) {
-        let run = &mut self.sources[source as usize];
-        if let Some(upcoming) = run.after {
-            run.upcoming = upcoming;
-            self.events.push(upcoming.time, Event::Arrival { source });
-            run.look_ahead();
-        }
-    }
-
-    #[inline(always)]
-    fn arrive(&mut self, source: u32) -> Next {
-        let run = &mut self.sources[source as usize];
-        let (tier, number, Upcoming { key, client, .. }) = (run.tier, run.born, run.upcoming);
-        run.born += 1;
-        self.plan_arrival(source);
-        let client_tier = &self.tiers[tier.index()];
-        if key.chance(Purpose::Thinning, 1.0 - client_tier.conditions.demand) {
-            return None;
-        }
-        let clients = client_tier.rule.replicas;
-        let client = match client {
-            Some(client) => client,
-            None if clients == 1 => 0,
-            None => (key.unit(Purpose::Client) * f64::from(clients)) as u32,
-        };
-        self.begin_request(source as u16, tier, client, key, number)
-    }
-
-    /// Requests of one closed-loop client are keyed by the client and its own count, so that a slow
-    /// answer to one client shifts nobody else's draws.
-    fn ask(&mut self, source: u16, client: u32) -> Next {
-        let run = &mut self.sources[usize::from(source)];
-        let own = client - run.first_client;
-        let (number, turn) = (run.born, &mut run.turns[own as usize]);
-        run.born += 1;
-        *turn += 1;
-        let key = run.key.child(u64::from(own)).child(u64::from(*turn));
-        let tier = run.tier;
-        self.begin_request(source, tier, client, key, number)
     }
 
     fn finish(&mut self, watch: &mut impl Watch) -> Record {

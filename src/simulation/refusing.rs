@@ -1,7 +1,8 @@
 //! Turning attempts away: the callee, and the work that this is; and the caller by itself.
 
 use super::event::Event;
-use super::world::{Call, EdgeRun, StationId};
+use super::station::StationId;
+use super::world::{Call, EdgeRun};
 use super::{Next, Simulation};
 use crate::document::EdgeId;
 use crate::kernel::{Id, Purpose, Span, Time};

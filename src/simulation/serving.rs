@@ -1,8 +1,9 @@
 //! At the door of a callee and in its queue: an attempt from its delivery to the start of service.
 
 use super::event::Event;
+use super::station::{Station, StationId, Waiter};
 use super::working::begin_service;
-use super::world::{Attempt, Service, State, Station, StationId, TierRun, Waiter};
+use super::world::{Attempt, Service, State, TierRun};
 use super::{Next, Simulation, is_crowded};
 use crate::document::TierId;
 use crate::kernel::{Arena, EventList, Id, Slab, Span, Time};

@@ -2,7 +2,8 @@
 
 use super::event::Event;
 use super::serving::{is_late, take_server};
-use super::world::{Attempt, Caller, NO_SERVICE, Service, State, StationId, TierRun, Waiter};
+use super::station::{StationId, Waiter};
+use super::world::{Attempt, Caller, NO_SERVICE, Service, State, TierRun};
 use super::{Next, Simulation};
 use crate::kernel::{Arena, EventList, Id, Key, Lane, Purpose, Span, Time};
 use crate::mechanism::idempotency::Effect;

@@ -9,15 +9,14 @@
 
 use std::collections::VecDeque;
 
+use super::station::Station;
 use crate::document::{EdgeId, TierId};
 use crate::kernel::{Generation, Id, Key, Lane, Record, Span, Time};
 use crate::measure::{EdgeMeter, Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
-use crate::mechanism::arrival::{Source, SourceState, Upcoming};
 use crate::mechanism::breaker::Circuit;
 use crate::mechanism::budget::{Budget, Claim, Scope, Tokens};
 use crate::mechanism::cache::{Cache, Entries};
-use crate::mechanism::concurrency::Servers;
 use crate::mechanism::conditions::TierConditions;
 use crate::mechanism::idempotency::Ledger;
 use crate::mechanism::network::Network;
@@ -25,7 +24,6 @@ use crate::mechanism::optimistic::Version;
 use crate::mechanism::outcome::Outcome;
 use crate::mechanism::pace::Pacer;
 use crate::mechanism::pool::Connections;
-use crate::mechanism::queue::Waiting;
 use crate::mechanism::retry::RetryState;
 use crate::mechanism::throttle::History;
 use crate::mechanism::timeout::Abandoned;
@@ -344,70 +342,6 @@ impl Default for Call {
     }
 }
 
-/// One who stands in a queue: its name, and all that its callee wants of it once its caller has
-/// left. From then on most need no record of their own before they are served: in a storm, hundreds
-/// of thousands.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Waiter {
-    /// The attempt, while it has a record.
-    pub id: Id,
-    key: Key,
-    arrived: Time,
-    replica: u32,
-    edge: EdgeId,
-    class: u16,
-}
-
-const _: () = assert!(size_of::<Waiter>() == 32, "two of them are one cache line");
-
-impl Waiter {
-    /// An attempt that joins a queue.
-    #[inline(always)]
-    pub fn new(id: Id, attempt: &Attempt) -> Self {
-        let &Attempt { key, arrived, replica, edge, class, .. } = attempt;
-        Waiter { id, key, arrived, replica, edge, class }
-    }
-
-    /// The attempt at its callee once more, when its record is gone: its caller has left, and it
-    /// does not matter when, for it has done nothing as yet.
-    #[inline(always)]
-    pub fn abandoned(&self, tier: TierId, generation: Generation) -> Attempt {
-        let &Waiter { key, arrived, replica, edge, class, .. } = self;
-        Attempt {
-            key,
-            caller: Caller::Call(Id::NONE),
-            alone_since: arrived,
-            arrived,
-            replica,
-            edge,
-            tier,
-            class,
-            state: State::Queued,
-            left: true,
-            generation,
-            ..Attempt::default()
-        }
-    }
-}
-
-/// One replica: a queue and servers.
-#[derive(Clone, Debug)]
-pub struct Station {
-    /// Who is in service.
-    pub servers: Servers,
-    /// Who waits.
-    pub waiting: Waiting<Waiter>,
-    /// Work of refusals that no server has done as yet.
-    pub debt: Span,
-}
-
-/// The name of a station: its tier, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StationId {
-    pub tier: TierId,
-    pub index: u32,
-}
-
 /// A tier in a run.
 #[derive(Clone, Debug)]
 pub struct TierRun<'m> {
@@ -642,40 +576,5 @@ impl<'m> EdgeRun<'m> {
     #[inline]
     pub fn cache(&mut self) -> Option<(&'m Cache, &mut Entries)> {
         self.rule.cache.as_ref().zip(self.cache.as_mut())
-    }
-}
-
-/// A source at work.
-#[derive(Clone, Debug)]
-pub struct SourceRun {
-    /// Its rule.
-    pub source: Source,
-    /// How far it has come.
-    pub state: SourceState,
-    /// What its draws are keyed by.
-    pub key: Key,
-    /// The client tier whose requests it makes.
-    pub tier: TierId,
-    /// The clock of its clients.
-    pub timer: Option<Timer>,
-    /// The request that it makes next.
-    pub upcoming: Upcoming,
-    /// The one after that. To find it takes a chain of slow steps, which the processor so takes
-    /// while it goes on with others; on the way to the next event they would all have to wait.
-    pub after: Option<Upcoming>,
-    /// Requests it has made, to number them.
-    pub born: u64,
-    /// The same by client, in a closed loop.
-    pub turns: Vec<u32>,
-    /// Number of the first of its clients in a closed loop; those before it belong to other sources
-    /// of the tier.
-    pub first_client: u32,
-}
-
-impl SourceRun {
-    /// Finds the request after the next.
-    #[inline(always)]
-    pub fn look_ahead(&mut self) {
-        self.after = self.source.next(&mut self.state, self.key, self.timer);
     }
 }

@@ -122,6 +122,21 @@ fn a_retry_at_once_counts_what_one_by_the_list_counts() {
     assert_eq!(run(&at_once), run(&by_list));
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    /// An attempt whose caller leaves it in a queue is forgotten but for its place there, unless
+    /// the trace wants to know it to its end.
+    #[test]
+    fn what_is_forgotten_counts_like_what_is_traced(
+        random in random_model(false),
+        seed in 0u64..1_000,
+    ) {
+        let model = model(&random.text());
+        let run = |trace| said(&Simulation::new(&model, seed, trace).run(&mut ()));
+        prop_assert_eq!(run(0.0), run(1.0));
+    }
+}
+
 /// All that is counted, but for the events handled.
 fn counted(record: &Record) -> String {
     said(&(&record.windows, &record.tiers, &record.edges, record.totals.requests))
