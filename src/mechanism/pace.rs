@@ -67,7 +67,10 @@ impl Pace {
         pacer.fill(now);
         // A token that is short by what nanoseconds round off is there.
         if pacer.tokens < 1.0 - 1e-6 {
-            return Err(Span::from_seconds((1.0 - pacer.tokens) / pacer.rate));
+            let wait = Span::from_seconds((1.0 - pacer.tokens) / pacer.rate);
+            // Thousands a second earn it in less than the clock can tell; whoever asked again in
+            // the same instant would ask for ever.
+            return Err(wait.max(Span::from_nanos(1)));
         }
         pacer.tokens = (pacer.tokens - 1.0).max(0.0);
         Ok(())
@@ -151,6 +154,14 @@ mod tests {
             Pace.answered(&mut pacer, false, at(20.1 + since));
             assert!((pacer.rate - rate).abs() < 1e-3, "{since}: {}", pacer.rate);
         }
+    }
+
+    #[test]
+    fn a_fast_caller_asks_again_a_little_later() {
+        let mut pacer = Pacer { on: true, rate: 1e5, capacity: 1e5, ..Pacer::default() };
+        pacer.tokens = 1.0 - 2e-6;
+        assert_eq!(Pace.acquire(&mut pacer, at(0.0)), Err(Span::from_nanos(1)));
+        assert_eq!(Pace.acquire(&mut pacer, at(0.0) + Span::from_nanos(1)), Ok(()));
     }
 
     #[test]
