@@ -1,8 +1,8 @@
 //! Who waits at a station, who is next, and who is not let in.
 //!
-//! One that leaves from the middle (its wait or its caller's patience is over) leaves its name
-//! behind as a husk, until that comes up or husks are half of the queue; `len` counts the living
-//! alone.
+//! One that leaves from the middle (its wait is over, or its caller's patience and the callee heeds
+//! it) leaves its name behind as a husk, until that comes up or husks are half of the queue; `len`
+//! counts the living alone.
 
 use crate::document::Value;
 use crate::kernel::{Ring, Span};

@@ -102,6 +102,7 @@ impl Simulation<'_> {
         let tier = &mut self.tiers[attempt.tier.index()];
         tier.meter.queue.down(self.left);
         tier.meter.in_flight.down(self.left);
+        debug_assert!(!tier.forgetful, "there, a name without a record is one that waits");
         let index = tier.station(attempt.replica);
         let attempts = &self.attempts;
         tier.stations[index as usize]

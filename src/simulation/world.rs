@@ -31,9 +31,9 @@ use crate::mechanism::timer::Timer;
 use crate::mechanism::work::{Drawn, Work, failing_share};
 use crate::model::{Edge, Op, Program, Tier};
 
-/// One try of a call at its callee; or a user request, at its client. One cache line, since a storm
-/// has hundreds of thousands of them in its queues: what it does in service, and what the trace
-/// tells of it, stands elsewhere.
+/// One try of a call at its callee; or a user request, at its client. One cache line, since there
+/// can be a million of them in flight: what it does in service, and what the trace tells of it,
+/// stands elsewhere.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Attempt {
@@ -235,7 +235,7 @@ pub struct Call {
     pub key: Key,
     /// Who made the call.
     pub parent: Parent,
-    /// The slot of the attempt under way, which lives; [`NO_ATTEMPT`] in back-off.
+    /// The slot of the attempt under way, which lives; [`NO_ATTEMPT`] between attempts.
     pub attempt: u32,
     /// After this the caller wants no answer.
     pub deadline: Time,
@@ -358,8 +358,9 @@ pub struct TierRun<'m> {
     pub leaf: Vec<Option<&'m Work>>,
     /// The first constant length of work, and its lane.
     pub work: Option<(Span, Lane)>,
-    /// Whether one that waits here needs no record once its caller has left: it waits on, nothing
-    /// has been drawn for it, and nobody asks for its [`Detail`].
+    /// Whether one that waits here needs no record once its caller has left, unless it is traced or
+    /// carries a deadline: it waits on, nothing has been drawn for it, and nobody asks for its
+    /// [`Detail`].
     pub forgetful: bool,
     /// Counters of the current window.
     pub meter: TierMeter,
