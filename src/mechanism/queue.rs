@@ -135,7 +135,7 @@ impl<W: Copy + Default> Waiting<W> {
     pub fn drain(&mut self, waits: impl Fn(W) -> bool) -> Vec<W> {
         let all = self.resumed.iter().chain(self.fresh.iter());
         let waiters = all.filter(|&waiter| waits(waiter)).collect();
-        *self = Waiting::new();
+        self.clear();
         waiters
     }
 
