@@ -1,6 +1,7 @@
-//! FIFO lanes: one queue for each of a few constant spans.
+//! FIFO lanes: one queue for each of a few constant spans, and for a few makers of events.
 //!
-//! What is always pushed "one timeout from now" comes in order by itself, so a queue holds it.
+//! What is always pushed "one timeout from now" comes in order by itself, so a queue holds it; and
+//! so does what somebody pushes one after the other, each when the one before has left.
 //!
 //! Cost: in O(1) after a search among at most eight spans; out O(1), with a scan of at most eight
 //! cached heads. Looking at the earliest compares nothing: it is remembered, and changes only when
@@ -19,7 +20,8 @@ pub(super) const MAX_LANES: usize = 8;
 /// The lanes.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    spans: Vec<Span>,
+    /// The span of each lane; none of one that holds the events of a single maker.
+    spans: Vec<Option<Span>>,
     /// First entry of each lane; [`Entry::NONE`] of an empty one.
     heads: Heads,
     /// All others.
@@ -64,12 +66,21 @@ impl Lanes {
 
     /// The number of the lane for `span`, a new one while there are fewer than [`MAX_LANES`].
     pub fn open(&mut self, span: Span) -> Option<usize> {
-        let lane = self.spans.iter().position(|&lane| lane == span);
-        if lane.is_some() || self.spans.len() == MAX_LANES {
-            return lane;
-        }
-        self.spans.push(span);
-        Some(self.spans.len() - 1)
+        let lane = self.spans.iter().position(|&lane| lane == Some(span));
+        lane.or_else(|| self.add(Some(span)))
+    }
+
+    /// The number of a lane for a single maker, while there are fewer than [`MAX_LANES`].
+    pub fn open_own(&mut self) -> Option<usize> {
+        self.add(None)
+    }
+
+    fn add(&mut self, span: Option<Span>) -> Option<usize> {
+        let lane = self.spans.len();
+        (lane < MAX_LANES).then(|| {
+            self.spans.push(span);
+            lane
+        })
     }
 
     pub fn clear(&mut self) {
@@ -88,9 +99,8 @@ impl Lanes {
             return queue.push_back(entry);
         }
         self.heads.set(lane, entry);
-        if entry.key() < self.first().key() {
-            self.first = lane;
-        }
+        let mut lowest = self.first().key();
+        self.prefer(lane, &mut lowest);
     }
 
     /// The earliest entry of all lanes; [`Entry::NONE`] when there is none.
@@ -99,9 +109,9 @@ impl Lanes {
         self.heads.get(self.first % MAX_LANES)
     }
 
-    /// Takes the earliest entry of all lanes.
+    /// Takes the earliest entry of all lanes, and says of which.
     #[inline(always)]
-    pub fn pop(&mut self) -> Entry {
+    pub fn pop(&mut self) -> (Entry, usize) {
         let lane = self.first % MAX_LANES;
         let queue = &mut self.queues[lane];
         let next = queue.pop_front().unwrap_or(Entry::NONE);
@@ -110,26 +120,35 @@ impl Lanes {
         if self.spans.len() > 1 {
             self.choose_first(next.key());
         }
-        entry
+        (entry, lane)
     }
 
     /// Makes another lane the first, if its head is lower than `lowest`, that of the present first.
     #[inline(always)]
     fn choose_first(&mut self, mut lowest: u128) {
+        if self.spans.len() == 2 {
+            return self.prefer(self.first % MAX_LANES ^ 1, &mut lowest);
+        }
         for lane in 0..self.spans.len().min(MAX_LANES) {
-            // Without a jump: which lane is next, nobody can foresee.
-            let head = self.heads.get(lane);
-            let lower = head.key() < lowest;
-            self.first = std::hint::select_unpredictable(lower, lane, self.first);
-            lowest = std::hint::select_unpredictable(lower, head.key(), lowest);
+            self.prefer(lane, &mut lowest);
         }
     }
 
-    /// The first entry of all lanes, and the third of its lane.
+    /// Makes a lane the first, if its head is lower than `lowest`. Without a jump: which lane is
+    /// next, nobody can foresee.
     #[inline(always)]
-    pub fn ahead(&self) -> [Hint; 2] {
-        let queue = &self.queues[self.first % MAX_LANES];
-        [self.first().hint(), queue.get_ref(1).map_or(NO_HINT, Entry::hint)]
+    fn prefer(&mut self, lane: usize, lowest: &mut u128) {
+        let head = self.heads.get(lane);
+        let lower = head.key() < *lowest;
+        self.first = std::hint::select_unpredictable(lower, lane, self.first);
+        *lowest = std::hint::select_unpredictable(lower, head.key(), *lowest);
+    }
+
+    /// The first entry of a lane, and the third.
+    #[inline(always)]
+    pub fn ahead(&self, lane: usize) -> [Hint; 2] {
+        let third = self.queues[lane % MAX_LANES].get_ref(1);
+        [self.heads.get(lane % MAX_LANES).hint(), third.map_or(NO_HINT, Entry::hint)]
     }
 
     pub fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 //! The event list: future events, in order of time, and in order of entry at equal times.
 //!
-//! A radix-64 wheel, and beside it FIFO lanes for constant spans: what is always pushed "one
-//! timeout from now" comes in order by itself, so the wheel never sees it. The earlier head
+//! A radix-64 wheel, and beside it FIFO lanes for constant spans and for those who push one event
+//! after the other: what comes in order by itself the wheel never sees. The earlier head
 //! of the two leaves first. One event of the very present has a place of its own.
 //!
 //! Cost: O(1) in and out, amortised, through lane and wheel alike, and no allocation once warm; an
@@ -59,9 +59,13 @@ pub struct Due<E> {
     pub time: Time,
     kind: u8,
     rest: u64,
-    from_lane: bool,
+    /// The lane that it has left; [`NO_LANE`] of the wheel.
+    lane: usize,
     event: PhantomData<E>,
 }
+
+/// No lane.
+const NO_LANE: usize = usize::MAX;
 
 /// Kind and rest of an event that is to come.
 type Hint = (u8, u64);
@@ -105,6 +109,11 @@ impl<E: Packed> EventList<E> {
         self.lanes.open(span).map(Lane)
     }
 
+    /// A lane for one who never has more than one event to come; `None` past the eighth of all.
+    pub fn own_lane(&mut self) -> Option<Lane> {
+        self.lanes.open_own().map(Lane)
+    }
+
     /// Adds an event at `time`.
     #[inline(always)]
     pub fn push(&mut self, time: Time, event: E) {
@@ -112,8 +121,8 @@ impl<E: Packed> EventList<E> {
         self.wheel.push(entry);
     }
 
-    /// Adds an event to the end of a lane, at `time`, which is the lane's span after the present:
-    /// times in a lane never fall.
+    /// Adds an event to the end of a lane, at `time`, which is the lane's span after the present, or
+    /// any if the lane is empty: times in a lane never fall.
     #[inline(always)]
     pub fn push_in(&mut self, Lane(lane): Lane, time: Time, event: E) {
         let entry = self.entry(time, event);
@@ -136,7 +145,7 @@ impl<E: Packed> EventList<E> {
         let end = end.nanos();
         if self.soon.is_some() && self.is_first(self.soon) {
             let due = self.soon.time < end;
-            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), false));
+            return due.then(|| Due::new(mem::replace(&mut self.soon, Entry::NONE), NO_LANE));
         }
         let lane = self.lanes.first().key();
         // Past the head of the lanes the wheel need not look; at its very time it must.
@@ -145,10 +154,13 @@ impl<E: Packed> EventList<E> {
             && first.key() < lane
         {
             let due = first.time < end;
-            return due.then(|| Due::new(self.wheel.pop(), false));
+            return due.then(|| Due::new(self.wheel.pop(), NO_LANE));
         }
         let due = self.lanes.first().time < end;
-        due.then(|| Due::new(self.lanes.pop(), true))
+        due.then(|| {
+            let (entry, lane) = self.lanes.pop();
+            Due::new(entry, lane)
+        })
     }
 
     /// Two of the events that are to come, the first before the second, of those that are kept as
@@ -156,7 +168,7 @@ impl<E: Packed> EventList<E> {
     /// jump by the kind, which nobody can foresee; any kind and rest where there is none.
     #[inline(always)]
     pub fn ahead(&self, left: &Due<E>) -> [(u8, u64); 2] {
-        if left.from_lane { self.lanes.ahead() } else { self.wheel.ahead() }
+        if left.lane == NO_LANE { self.wheel.ahead() } else { self.lanes.ahead(left.lane) }
     }
 
     /// Whether no event is to come at `now`, the time of the last event that left.
@@ -200,9 +212,9 @@ impl<E: Packed> Default for EventList<E> {
 
 impl<E: Packed> Due<E> {
     #[inline(always)]
-    fn new(entry: Entry, from_lane: bool) -> Self {
+    fn new(entry: Entry, lane: usize) -> Self {
         let (time, (kind, rest)) = (Time::from_nanos(entry.time), entry.hint());
-        Due { time, kind, rest, from_lane, event: PhantomData }
+        Due { time, kind, rest, lane, event: PhantomData }
     }
 
     /// What happens.
