@@ -3,7 +3,7 @@
 use super::{Value, nearest};
 
 /// A tier of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TierId(pub u16);
 
 /// An edge of the call graph: what one tier does about one callee.

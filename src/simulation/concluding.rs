@@ -204,7 +204,7 @@ impl Simulation<'_> {
             } else if let Some(fallback) = &rule.fallback {
                 let slow = self.tiers[caller.tier.index()].conditions.slow;
                 let more = fallback.draw(key, 0, slow, Purpose::Fallback);
-                service.work = service.work + more;
+                service.piece.length = service.piece.length + more;
             }
         }
         if service.pending == 0 && caller.state == State::Calling {

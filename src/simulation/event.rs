@@ -65,6 +65,8 @@ pub enum Event {
     },
     /// A restarted tier is up again.
     Revival(u16),
+    /// The work of a forgotten attempt is done.
+    ForgottenEnd(Id),
 }
 
 impl Event {
@@ -102,6 +104,7 @@ impl Packed for Event {
             Event::TriggerEnd(trigger) => (16, u64::from(trigger)),
             Event::RampStep { tier, serial } => (17, both(u32::from(serial), u32::from(tier))),
             Event::Revival(tier) => (18, u64::from(tier)),
+            Event::ForgottenEnd(forgotten) => (19, forgotten.bits()),
         }
     }
 
@@ -127,8 +130,9 @@ impl Packed for Event {
             15 => Event::TriggerBegin(low as u16),
             16 => Event::TriggerEnd(low as u16),
             17 => Event::RampStep { tier: high, serial: low as u16 },
+            18 => Event::Revival(low as u16),
             // Nothing else has been packed.
-            _ => Event::Revival(low as u16),
+            _ => Event::ForgottenEnd(id),
         }
     }
 }
@@ -161,6 +165,7 @@ mod tests {
             Event::TriggerEnd(8),
             Event::RampStep { tier: 9, serial: 10 },
             Event::Revival(11),
+            Event::ForgottenEnd(id),
         ];
         for (number, event) in events.into_iter().enumerate() {
             let (kind, rest) = event.pack();

@@ -100,7 +100,8 @@ impl Simulation<'_> {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if attempt.state == State::Working {
-            note_work(tier, attempt.alone_since, &self.services[attempt.service], self.now);
+            let piece = &self.services[attempt.service].piece;
+            note_work(tier, attempt.alone_since, piece, self.now);
         }
         tier.meter.in_flight.down(self.left);
         if attempt.holds_server {
@@ -176,6 +177,7 @@ impl Simulation<'_> {
     /// `until`.
     pub(super) fn restart_tier(&mut self, tier: TierId, until: Time) {
         self.drop_queue(tier);
+        self.recall_forgotten(tier);
         for id in in_service(&self.attempts, tier) {
             if self.attempts.get(id).is_some_and(|attempt| at_work(attempt, tier)) {
                 self.stop(id);

@@ -15,6 +15,7 @@ mod calling;
 mod concluding;
 mod control;
 mod event;
+mod forgotten;
 mod leaving;
 mod refusing;
 mod serving;
@@ -42,6 +43,7 @@ use crate::model::{Model, Op, Program, Tier};
 use control::Operator;
 pub use control::TooLate;
 use event::Event;
+use forgotten::Forgotten;
 use source::SourceRun;
 use station::{StationId, Waiter};
 use trace::Trace;
@@ -65,6 +67,8 @@ pub struct Simulation<'m> {
     calls: Slab<Call>,
     /// Of attempts in service.
     services: Arena<Service>,
+    /// In service without a record.
+    forgotten: Slab<Forgotten>,
     /// By slot of attempts, while somebody wants to know.
     details: Vec<Detail>,
     /// By slot of calls, for those that have one.
@@ -95,6 +99,7 @@ struct Room {
     attempts: Slab<Attempt>,
     calls: Slab<Call>,
     services: Arena<Service>,
+    forgotten: Slab<Forgotten>,
     errands: Vec<Errand>,
     /// Queues, those of the first stations last.
     queues: Vec<Waiting<Waiter>>,
@@ -106,6 +111,7 @@ impl Room {
         self.attempts.clear();
         self.calls.clear();
         self.services.clear();
+        self.forgotten.clear();
         self.errands.clear();
         self.queues.iter_mut().for_each(Waiting::clear);
     }
@@ -154,6 +160,7 @@ impl<'m> Simulation<'m> {
             attempts: mem::take(&mut self.attempts),
             calls: mem::take(&mut self.calls),
             services: mem::take(&mut self.services),
+            forgotten: mem::take(&mut self.forgotten),
             errands: mem::take(&mut self.errands),
             queues: mem::take(&mut self.queues),
         };
@@ -164,7 +171,7 @@ impl<'m> Simulation<'m> {
     }
 
     fn in_room(model: &'m Model, seed: u64, trace: f64, room: Room) -> Self {
-        let Room { events, attempts, calls, services, errands, queues } = room;
+        let Room { events, attempts, calls, services, forgotten, errands, queues } = room;
         let run = &model.run;
         let first = if run.warmup > Span::ZERO { run.warmup } else { run.window };
         let first = first.min(run.duration);
@@ -186,6 +193,7 @@ impl<'m> Simulation<'m> {
             attempts,
             calls,
             services,
+            forgotten,
             details: Vec::new(),
             errands,
             queues,
@@ -295,6 +303,10 @@ impl<'m> Simulation<'m> {
             Event::TriggerEnd(trigger) => self.end_trigger(trigger),
             Event::RampStep { tier, serial } => self.step_ramp(tier, serial),
             Event::Revival(tier) => self.revive(tier),
+            Event::ForgottenEnd(forgotten) => {
+                self.end_forgotten(forgotten);
+                None
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! At the door of a callee and in its queue: an attempt from its delivery to the start of service.
 
 use super::event::Event;
+use super::forgotten::{begin_forgotten, only_work};
 use super::station::{Station, StationId, Waiter};
 use super::working::begin_service;
 use super::world::{Attempt, Service, State, TierRun};
@@ -138,6 +139,18 @@ impl Simulation<'_> {
                 attempts.prefetch(later.id.slot);
             }
             tier.meter.queue.down(self.left);
+            if !attempts.lives(waiter.id)
+                && let Some(work) = only_work(rule, &tier.leaf, &waiter)
+            {
+                take_server(station, &mut tier.meter, self.left);
+                let more = station.servers.free();
+                let named = (at.tier, waiter, work);
+                begin_forgotten(tier, named, &mut self.forgotten, &mut self.events, now);
+                if more {
+                    continue;
+                }
+                return;
+            }
             let id = recorded(waiter, at.tier, attempts);
             let attempt = &mut attempts[id];
             let resumes = attempt.state == State::Resuming;
@@ -146,7 +159,8 @@ impl Simulation<'_> {
                 self.skip(id, if late { Reason::Deadline } else { Reason::Left });
                 continue;
             }
-            take_server(station, &mut tier.meter, attempt, self.left);
+            take_server(station, &mut tier.meter, self.left);
+            attempt.holds_server = true;
             let more = station.servers.free();
             if resumes {
                 attempt.state = State::Running;
@@ -222,7 +236,8 @@ pub(super) fn pass_door(
     tier.meter.counts.admitted += 1;
     tier.meter.in_flight.up(left);
     if free {
-        take_server(station, &mut tier.meter, attempt, left);
+        take_server(station, &mut tier.meter, left);
+        attempt.holds_server = true;
         let begun = begin_service(tier, (id, attempt), services, events, now);
         return if begun { Door::Through } else { Door::Begins };
     }
@@ -244,17 +259,11 @@ pub(super) fn recorded(waiter: Waiter, tier: TierId, attempts: &mut Slab<Attempt
     id
 }
 
-/// Gives the attempt a server of its station.
+/// Takes a server of a station that has a free one.
 #[inline(always)]
-pub(super) fn take_server(
-    station: &mut Station,
-    meter: &mut TierMeter,
-    attempt: &mut Attempt,
-    left: Span,
-) {
+pub(super) fn take_server(station: &mut Station, meter: &mut TierMeter, left: Span) {
     station.servers.take();
     meter.busy.up(left);
-    attempt.holds_server = true;
 }
 
 /// Whether too little time is left for the attempt to begin.

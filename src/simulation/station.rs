@@ -13,11 +13,11 @@ use crate::mechanism::queue::Waiting;
 pub struct Waiter {
     /// The attempt, while it has a record.
     pub id: Id,
-    key: Key,
-    arrived: Time,
-    replica: u32,
-    edge: EdgeId,
-    class: u16,
+    pub key: Key,
+    pub arrived: Time,
+    pub replica: u32,
+    pub edge: EdgeId,
+    pub class: u16,
 }
 
 const _: () = assert!(size_of::<Waiter>() == 32, "two of them are one cache line");

@@ -3,8 +3,9 @@
 use super::event::Event;
 use super::serving::{is_late, take_server};
 use super::station::{StationId, Waiter};
-use super::world::{Attempt, Caller, NO_SERVICE, Service, State, TierRun};
+use super::world::{Attempt, Caller, NO_SERVICE, Piece, Service, State, TierRun};
 use super::{Next, Simulation};
+use crate::document::TierId;
 use crate::kernel::{Arena, EventList, Id, Key, Lane, Purpose, Span, Time};
 use crate::mechanism::idempotency::Effect;
 use crate::mechanism::outcome::{Outcome, Reason};
@@ -48,7 +49,7 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         let tier = &self.tiers[attempt.tier.index()];
         let program = &tier.rule.programs[usize::from(attempt.class)];
-        let work = match program.ops[0] {
+        let length = match program.ops[0] {
             Op::Work(number) => program.works[usize::from(number)].draw(
                 attempt.key,
                 0,
@@ -58,7 +59,7 @@ impl Simulation<'_> {
             _ => Span::ZERO,
         };
         let (service, under_way) = self.services.open();
-        *under_way = Service { work, ..Service::default() };
+        *under_way = Service::of(Piece { length, ..Piece::default() });
         attempt.service = service;
     }
 
@@ -75,7 +76,7 @@ impl Simulation<'_> {
     #[inline]
     fn must_make_do(&self, id: Id) -> bool {
         let attempt = &self.attempts[id];
-        attempt.failed.is_some() || self.services[attempt.service].work > Span::ZERO
+        attempt.failed.is_some() || self.services[attempt.service].piece.length > Span::ZERO
     }
 
     /// After a failed call: answer with an error, or do the work of a fallback.
@@ -86,7 +87,7 @@ impl Simulation<'_> {
         if attempt.failed.is_some() {
             return self.answer(id, Outcome::Failed);
         }
-        self.work(id, self.services[attempt.service].work)
+        self.work(id, self.services[attempt.service].piece.length)
     }
 
     /// Runs the program of an attempt until it has to wait for something, or to its answer.
@@ -162,7 +163,7 @@ impl Simulation<'_> {
             return write.lookup.sample(&mut stream).scaled(slow);
         }
         if tier.rule.drawn == Drawn::AtEnqueue && step == 0 {
-            return self.services[attempt.service].work;
+            return self.services[attempt.service].piece.length;
         }
         program.works[usize::from(number)].draw(attempt.key, step, slow, Purpose::Work)
     }
@@ -174,11 +175,10 @@ impl Simulation<'_> {
         let tier = &self.tiers[attempt.tier.index()];
         let standstill = self.now.until(tier.paused_until);
         attempt.state = State::Working;
-        let service = &mut self.services[attempt.service];
-        service.work = span;
-        service.work_began = self.now;
-        service.pauses = tier.paused;
-        end_after(&mut self.events, self.now, standstill + span, tier.work, id);
+        let piece = Piece { began: self.now, length: span, pauses: tier.paused };
+        self.services[attempt.service].piece = piece;
+        let end = Event::WorkEnd(id);
+        end_after(&mut self.events, self.now, standstill + span, tier.work, end);
         None
     }
 
@@ -189,22 +189,20 @@ impl Simulation<'_> {
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
         let service = &mut self.services[attempt.service];
-        if tier.paused > service.pauses {
-            let put_off = tier.paused - service.pauses;
-            service.pauses = tier.paused;
+        if let Some(put_off) = service.piece.put_off(tier.paused) {
             self.events.push(self.now + put_off, Event::WorkEnd(id));
             return None;
         }
-        note_work(tier, attempt.alone_since, service, self.now);
+        note_work(tier, attempt.alone_since, &service.piece, self.now);
         if tier.leaf[usize::from(attempt.class)].is_some() {
-            let failed = fails(attempt.key, tier.failing);
-            let outcome = if failed { Outcome::Failed } else { Outcome::Ok };
-            note_answer(tier, attempt, outcome, self.now, self.left);
-            self.freed.push(leave_server(tier, attempt, self.left));
+            let outcome = outcome_of_work(attempt.key, tier);
+            note_answer(tier, attempt.arrived, attempt.is_alone(), outcome, self.now, self.left);
+            attempt.holds_server = false;
+            self.freed.push(leave_server(tier, attempt.tier, attempt.replica, self.left));
             return self.reply(id, outcome);
         }
         attempt.state = State::Running;
-        service.work = Span::ZERO;
+        service.piece.length = Span::ZERO;
         Some(id)
     }
 
@@ -240,7 +238,8 @@ impl Simulation<'_> {
         let index = tier.station(attempt.replica);
         let station = &mut tier.stations[index as usize];
         if !tier.conditions.paused && station.servers.free() {
-            take_server(station, &mut tier.meter, attempt, self.left);
+            take_server(station, &mut tier.meter, self.left);
+            attempt.holds_server = true;
             attempt.state = State::Running;
             return Some(id);
         }
@@ -290,9 +289,9 @@ impl Simulation<'_> {
             return None;
         }
         let tier = &mut self.tiers[attempt.tier.index()];
-        note_answer(tier, attempt, outcome, self.now, self.left);
+        note_answer(tier, attempt.arrived, attempt.is_alone(), outcome, self.now, self.left);
         if attempt.holds_server {
-            self.freed.push(leave_server(tier, attempt, self.left));
+            self.release_server(id);
         }
         self.reply(id, outcome)
     }
@@ -328,7 +327,8 @@ impl Simulation<'_> {
     pub(super) fn release_server(&mut self, id: Id) {
         let attempt = &mut self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
-        self.freed.push(leave_server(tier, attempt, self.left));
+        attempt.holds_server = false;
+        self.freed.push(leave_server(tier, attempt.tier, attempt.replica, self.left));
     }
 }
 
@@ -350,55 +350,71 @@ pub(super) fn begin_service(
     };
     let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
     let (service, under_way) = services.open();
-    *under_way = Service::of(now, span, tier.paused);
+    *under_way = Service::of(Piece { began: now, length: span, pauses: tier.paused });
     attempt.service = service;
     attempt.state = State::Working;
-    end_after(events, now, now.until(tier.paused_until) + span, tier.work, id);
+    let lasts = now.until(tier.paused_until) + span;
+    end_after(events, now, lasts, tier.work, Event::WorkEnd(id));
     true
 }
 
 /// Plans the end of a piece of work that takes so long from `now`; `lane` is that of the tier's
 /// constant work.
 #[inline(always)]
-fn end_after(
+pub(super) fn end_after(
     events: &mut EventList<Event>,
     now: Time,
     lasts: Span,
     lane: Option<(Span, Lane)>,
-    id: Id,
+    end: Event,
 ) {
     match lane {
-        Some((constant, lane)) if lasts == constant => {
-            events.push_in(lane, now + lasts, Event::WorkEnd(id));
-        }
-        _ => events.push(now + lasts, Event::WorkEnd(id)),
+        Some((constant, lane)) if lasts == constant => events.push_in(lane, now + lasts, end),
+        _ => events.push(now + lasts, end),
     }
 }
 
-/// Counts the answer of a callee.
+/// How an attempt ends that is a piece of work and nothing else.
 #[inline(always)]
-fn note_answer(tier: &mut TierRun<'_>, attempt: &Attempt, outcome: Outcome, now: Time, left: Span) {
+pub(super) fn outcome_of_work(key: Key, tier: &TierRun<'_>) -> Outcome {
+    if fails(key, tier.failing) { Outcome::Failed } else { Outcome::Ok }
+}
+
+/// Counts the answer of a callee to an attempt that `arrived` then, and is `alone` or not.
+#[inline(always)]
+pub(super) fn note_answer(
+    tier: &mut TierRun<'_>,
+    arrived: Time,
+    alone: bool,
+    outcome: Outcome,
+    now: Time,
+    left: Span,
+) {
     let meter = &mut tier.meter;
     meter.in_flight.down(left);
     if let Outcome::Refused(reason) = outcome {
         meter.counts.refused[reason as usize] += 1;
         return;
     }
-    let useful = outcome == Outcome::Ok && attempt.alone_since == Time::NEVER;
+    let useful = outcome == Outcome::Ok && !alone;
     meter.counts.finished += 1;
     meter.counts.good += u64::from(useful);
     meter.counts.failed += u64::from(outcome == Outcome::Failed);
-    meter.sojourn.add(now.since(attempt.arrived));
+    meter.sojourn.add(now.since(arrived));
 }
 
-/// Takes the server of an attempt back and says where it is free.
+/// Takes back the server that some attempt has had of a replica, and says where it is free.
 #[inline(always)]
-fn leave_server(tier: &mut TierRun<'_>, attempt: &mut Attempt, left: Span) -> StationId {
-    let index = tier.station(attempt.replica);
+pub(super) fn leave_server(
+    tier: &mut TierRun<'_>,
+    id: TierId,
+    replica: u32,
+    left: Span,
+) -> StationId {
+    let index = tier.station(replica);
     tier.stations[index as usize].servers.release();
     tier.meter.busy.down(left);
-    attempt.holds_server = false;
-    StationId { tier: attempt.tier, index }
+    StationId { tier: id, index }
 }
 
 /// Where an attempt goes on, by chance: one of `count` places of the program's list, from `first`.
@@ -412,10 +428,9 @@ fn chosen(program: &Program, (first, count): (u16, u16), key: Key, step: u16) ->
 /// Counts the work that ends now: its length, without pauses on the way. What was done after
 /// somebody up the chain had left is wasted.
 #[inline]
-pub(super) fn note_work(tier: &mut TierRun<'_>, alone_since: Time, service: &Service, now: Time) {
-    let began = service.work_began;
-    let worked = now.since(began).min(service.work);
+pub(super) fn note_work(tier: &mut TierRun<'_>, alone_since: Time, piece: &Piece, now: Time) {
+    let worked = now.since(piece.began).min(piece.length);
     let counts = &mut tier.meter.counts;
     counts.worked_ns += worked.nanos();
-    counts.wasted_ns += began.max(alone_since).until(now).min(worked).nanos();
+    counts.wasted_ns += piece.began.max(alone_since).until(now).min(worked).nanos();
 }

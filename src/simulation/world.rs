@@ -96,12 +96,8 @@ pub const NO_SERVICE: u32 = u32::MAX;
 pub struct Service {
     /// The first of its calls, [`Id::NONE`] without.
     pub first_call: Id,
-    /// The work under way began.
-    pub work_began: Time,
-    /// Length of the work under way, or drawn for the first.
-    pub work: Span,
-    /// Pauses of the tier that had been reckoned with when the work began.
-    pub pauses: Span,
+    /// The work under way; of one that has not begun, its length as drawn before.
+    pub piece: Piece,
     /// Where in the program it is.
     pub step: u16,
     /// Calls it waits for.
@@ -113,8 +109,30 @@ pub struct Service {
 impl Service {
     /// A piece of work without calls.
     #[inline(always)]
-    pub fn of(work_began: Time, work: Span, pauses: Span) -> Self {
-        Service { work_began, work, pauses, ..Service::default() }
+    pub fn of(piece: Piece) -> Self {
+        Service { piece, ..Service::default() }
+    }
+}
+
+/// A piece of work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Piece {
+    /// It began.
+    pub began: Time,
+    /// Its length.
+    pub length: Span,
+    /// Pauses of the tier that its end has been reckoned with.
+    pub pauses: Span,
+}
+
+impl Piece {
+    /// How much later than planned it ends, at a tier whose pauses so far come to `paused`.
+    #[inline(always)]
+    pub fn put_off(&mut self, paused: Span) -> Option<Span> {
+        if paused <= self.pauses {
+            return None;
+        }
+        Some(paused - std::mem::replace(&mut self.pauses, paused))
     }
 }
 
@@ -174,6 +192,12 @@ impl Attempt {
     #[inline]
     pub fn awaited(&self) -> bool {
         !self.left
+    }
+
+    /// Whether somebody in the chain of its callers has left.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.alone_since != Time::NEVER
     }
 
     /// Whether it is a request whose user still waits.

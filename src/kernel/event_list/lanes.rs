@@ -127,7 +127,7 @@ impl Lanes {
     #[inline(always)]
     fn choose_first(&mut self, mut lowest: u128) {
         if self.spans.len() == 2 {
-            return self.prefer(self.first % MAX_LANES ^ 1, &mut lowest);
+            return self.prefer((self.first ^ 1) % MAX_LANES, &mut lowest);
         }
         for lane in 0..self.spans.len().min(MAX_LANES) {
             self.prefer(lane, &mut lowest);

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use metastable::experiment::run_branches;
 use metastable::kernel::{Span, Time};
 use metastable::measure::Record;
+use metastable::mechanism::outcome::Reason;
 use metastable::model::Model;
 use metastable::simulation::{Simulation, TooLate};
 use proptest::prelude::*;
@@ -135,6 +136,35 @@ proptest! {
         let run = |trace| said(&Simulation::new(&model, seed, trace).run(&mut ()));
         prop_assert_eq!(run(0.0), run(1.0));
     }
+}
+
+/// Nearly always one of the forgotten is in service here: when the server pauses, when its work
+/// fails, and when it is restarted.
+#[test]
+fn the_forgotten_in_service_pause_fail_and_fall_like_others() {
+    let befalls = r#"
+    [[trigger]]
+    at    = "72s"
+    lasts = "1500ms"
+    pause = ["api"]
+    [[trigger]]
+    at    = "75s"
+    lasts = "5s"
+    fail  = { api = "30%" }
+    [[playbook]]
+    when    = { at = "82s" }
+    restart = { api = "1s" }
+    [[playbook]]
+    when    = { at = "2m" }
+    restart = { api = "1s" }
+"#;
+    let model = model(&format!("{STORM}{befalls}"));
+    let run = |trace| Simulation::new(&model, 1, trace).run(&mut ());
+    let (forgotten, traced) = (run(0.0), run(1.0));
+    let dropped: u64 =
+        forgotten.tiers[1].iter().map(|row| row.refused[Reason::Dropped as usize]).sum();
+    assert!(dropped > 500, "the restarts find a full queue, not {dropped}");
+    assert_eq!(said(&forgotten), said(&traced));
 }
 
 /// All that is counted, but for the events handled.
