@@ -100,8 +100,11 @@ impl Simulation<'_> {
         let attempt = &self.attempts[id];
         let tier = &mut self.tiers[attempt.tier.index()];
         if attempt.state == State::Working {
-            let piece = &self.services[attempt.service].piece;
-            note_work(tier, attempt.alone_since, piece, self.now);
+            let piece = match attempt.service {
+                NO_SERVICE => attempt.plain_work(self.now),
+                service => self.services[service].piece,
+            };
+            note_work(tier, attempt.alone_since, &piece, self.now);
         }
         tier.meter.in_flight.down(self.left);
         if attempt.holds_server {

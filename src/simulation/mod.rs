@@ -197,9 +197,7 @@ impl<'m> Simulation<'m> {
             details: Vec::new(),
             errands,
             queues,
-            tiers: (model.tiers.iter())
-                .map(|tier| TierRun::start(tier, direct_calls(model, tier), tells_operations))
-                .collect(),
+            tiers: model.tier_ids().map(|tier| start_tier(model, tier, tells_operations)).collect(),
             edges: (model.edges.iter())
                 .map(|edge| EdgeRun::start(edge, model.tier(edge.caller), model.tier(edge.callee)))
                 .collect(),
@@ -416,6 +414,13 @@ fn is_crowded(attempts: &Slab<Attempt>) -> bool {
 /// Whether requests of this tier are attempts, and not all of them calls alone.
 fn has_requests(tier: &TierRun<'_>) -> bool {
     tier.rule.is_client() && tier.direct.contains(&None)
+}
+
+fn start_tier(model: &Model, id: TierId, tells_operations: bool) -> TierRun<'_> {
+    let pauses = |lever: &Lever| matches!(lever, Lever::Pause(tiers) if tiers.contains(&id));
+    let steady = !model.triggers.iter().any(|trigger| pauses(&trigger.lever));
+    let tier = model.tier(id);
+    TierRun::start(tier, direct_calls(model, tier), steady, tells_operations)
 }
 
 /// By class of a client tier, the one call that is all that a request does: no work, no second

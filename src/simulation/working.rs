@@ -188,22 +188,26 @@ impl Simulation<'_> {
         let attempt =
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
-        let service = &mut self.services[attempt.service];
-        if let Some(put_off) = service.piece.put_off(tier.paused) {
-            self.events.push(self.now + put_off, Event::WorkEnd(id));
-            return None;
+        if attempt.service == NO_SERVICE {
+            note_work(tier, attempt.alone_since, &attempt.plain_work(self.now), self.now);
+        } else {
+            let service = &mut self.services[attempt.service];
+            if let Some(put_off) = service.piece.put_off(tier.paused) {
+                self.events.push(self.now + put_off, Event::WorkEnd(id));
+                return None;
+            }
+            note_work(tier, attempt.alone_since, &service.piece, self.now);
+            if tier.leaf[usize::from(attempt.class)].is_none() {
+                attempt.state = State::Running;
+                service.piece.length = Span::ZERO;
+                return Some(id);
+            }
         }
-        note_work(tier, attempt.alone_since, &service.piece, self.now);
-        if tier.leaf[usize::from(attempt.class)].is_some() {
-            let outcome = outcome_of_work(attempt.key, tier);
-            note_answer(tier, attempt.arrived, attempt.is_alone(), outcome, self.now, self.left);
-            attempt.holds_server = false;
-            self.freed.push(leave_server(tier, attempt.tier, attempt.replica, self.left));
-            return self.reply(id, outcome);
-        }
-        attempt.state = State::Running;
-        service.piece.length = Span::ZERO;
-        Some(id)
+        let outcome = outcome_of_work(attempt.key, tier);
+        note_answer(tier, attempt.arrived, attempt.is_alone(), outcome, self.now, self.left);
+        attempt.holds_server = false;
+        self.freed.push(leave_server(tier, attempt.tier, attempt.replica, self.left));
+        self.reply(id, outcome)
     }
 
     /// True while calls are under way: the attempt then waits, and an asynchronous tier frees its
@@ -349,6 +353,11 @@ pub(super) fn begin_service(
         return false;
     };
     let span = work.draw(attempt.key, 0, tier.conditions.slow, Purpose::Work);
+    if tier.steady {
+        attempt.begin_plain_work(now);
+        end_after(events, now, span, tier.work, Event::WorkEnd(id));
+        return true;
+    }
     let (service, under_way) = services.open();
     *under_way = Service::of(Piece { began: now, length: span, pauses: tier.paused });
     attempt.service = service;

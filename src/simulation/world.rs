@@ -41,7 +41,8 @@ pub struct Attempt {
     pub key: Key,
     /// Who waits for it.
     pub caller: Caller,
-    /// After this nobody waits, as far as the callee knows.
+    /// After this nobody waits, as far as the callee knows. In plain work, when that began: from
+    /// then on nobody asks for the deadline.
     pub deadline: Time,
     /// When the first in the chain of callers, from its own up to the user, left; [`Time::NEVER`]
     /// while all of them wait. What it does from then on is wasted.
@@ -50,7 +51,7 @@ pub struct Attempt {
     pub arrived: Time,
     /// Replica of the tier, or number of the client.
     pub replica: u32,
-    /// Its [`Service`], from the start of service; [`NO_SERVICE`] before.
+    /// Its [`Service`], from the start of service; [`NO_SERVICE`] before, and in plain work.
     pub service: u32,
     /// The edge it came along; without meaning for a user request.
     pub edge: EdgeId,
@@ -198,6 +199,21 @@ impl Attempt {
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.alone_since != Time::NEVER
+    }
+
+    /// Begins plain work: a piece that is all that it does, and whose end nothing puts off. It needs
+    /// no [`Service`].
+    #[inline(always)]
+    pub fn begin_plain_work(&mut self, now: Time) {
+        self.deadline = now;
+        self.state = State::Working;
+    }
+
+    /// The plain work that ends now.
+    #[inline(always)]
+    pub fn plain_work(&self, now: Time) -> Piece {
+        let began = self.deadline;
+        Piece { began, length: now.since(began), pauses: Span::ZERO }
     }
 
     /// Whether it is a request whose user still waits.
@@ -380,6 +396,8 @@ pub struct TierRun<'m> {
     pub direct: Vec<Option<EdgeId>>,
     /// By class, the work of an attempt that is this one piece of work and nothing else.
     pub leaf: Vec<Option<&'m Work>>,
+    /// Whether nothing in the model ever makes it pause.
+    pub steady: bool,
     /// The first constant length of work, and its lane.
     pub work: Option<(Span, Lane)>,
     /// Whether one that waits here needs no record once its caller has left, unless it is traced or
@@ -418,13 +436,19 @@ pub struct TierRun<'m> {
 
 impl<'m> TierRun<'m> {
     /// A tier at the start of a run, without stations as yet.
-    pub fn start(rule: &'m Tier, direct: Vec<Option<EdgeId>>, tells_operations: bool) -> Self {
+    pub fn start(
+        rule: &'m Tier,
+        direct: Vec<Option<EdgeId>>,
+        steady: bool,
+        tells_operations: bool,
+    ) -> Self {
         TierRun {
             rule,
             conditions: TierConditions::CALM,
             failing: failing_share(rule.errors, 0.0),
             direct,
             leaf: rule.programs.iter().map(|program| leaf(rule, program)).collect(),
+            steady,
             work: None,
             forgetful: rule.abandoned != Abandoned::Interrupt
                 && rule.queue.max_wait.is_none()
