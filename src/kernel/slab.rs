@@ -150,13 +150,23 @@ impl<T: Record> Slab<T> {
     /// The record, while it lives.
     #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
-        self.records.get(id.slot as usize).filter(|record| id.names(*record))
+        let slot = id.slot as usize;
+        if slot >= self.records.len() {
+            return None;
+        }
+        let record = &self.records[slot];
+        id.names(record).then_some(record)
     }
 
     /// The record, to change it, while it lives.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
-        self.records.get_mut(id.slot as usize).filter(|record| id.names(*record))
+        let slot = id.slot as usize;
+        if slot >= self.records.len() {
+            return None;
+        }
+        let record = &mut self.records[slot];
+        id.names(record).then_some(record)
     }
 
     /// What is in a slot, living or not.
