@@ -127,6 +127,29 @@ impl Simulation<'_> {
     /// The call makes its next attempt, unless its caller turns it away: then it fails.
     #[inline(never)]
     pub(super) fn send(&mut self, id: Id) -> Next {
+        let call = &mut self.calls[id];
+        let run = &mut self.edges[call.edge.index()];
+        if !run.quick || call.traced {
+            return self.send_with_care(id);
+        }
+        let (now, left, edge) = (self.now, self.left, call.edge);
+        let (limit, lane) = run.clock(now, call.deadline);
+        self.record.totals.attempts += 1;
+        let alone_since = alone_since(id, call, &self.errands);
+        let named = next_attempt((id, call), run, limit, alone_since, &mut self.attempts);
+        let attempt = named.0;
+        let tier = &mut self.tiers[run.rule.callee.index()];
+        let door = pass_door(tier, named, 1, &mut self.services, &mut self.events, now, left);
+        if !matches!(door, Door::Through) {
+            return self.leave_door_with_clock(attempt, edge, limit, door);
+        }
+        start_clock(&mut self.events, attempt, now, limit, lane);
+        None
+    }
+
+    /// The same where there is something to do before the attempt leaves, or a way to go.
+    #[inline(never)]
+    fn send_with_care(&mut self, id: Id) -> Next {
         if self.edges[self.calls[id].edge.index()].guarded {
             return self.send_guarded(id);
         }
@@ -134,54 +157,15 @@ impl Simulation<'_> {
     }
 
     /// The call makes its next attempt.
-    #[inline(always)]
     pub(super) fn send_now(&mut self, id: Id) -> Next {
         let call = &mut self.calls[id];
-        let run = &mut self.edges[call.edge.index()];
-        let rule = run.rule;
-        let (limit, lane) = run.clock(self.now, call.deadline);
-        let edge = call.edge;
-        let (attempt, record) = self.attempts.open();
-        call.made += 1;
-        call.attempt = attempt.slot;
-        *record = Attempt {
-            key: call.key.child(u64::from(call.made)),
-            caller: Caller::Call(id),
-            deadline: rule.patience.passed_on(limit),
-            alone_since: match call.alone {
-                true => self.errands[id.slot as usize].alone_since,
-                false => Time::NEVER,
-            },
-            arrived: Time::NEVER,
-            replica: 0,
-            service: NO_SERVICE,
-            edge,
-            tier: rule.callee,
-            class: call.class,
-            state: State::Travelling,
-            answer: None,
-            left: false,
-            holds_server: false,
-            failed: None,
-            traced: call.traced,
-            generation: record.generation,
-        };
+        let (edge, traced) = (call.edge, call.traced);
+        let run = &mut self.edges[edge.index()];
+        let (limit, _) = run.clock(self.now, call.deadline);
         self.record.totals.attempts += 1;
-        run.meter.counts.attempts += 1;
-        run.meter.counts.ghosts += u64::from(call.alone);
-        let noted = self.tells_operations || call.traced;
-        if run.plain && !noted && run.is_instant() {
-            let (now, left) = (self.now, self.left);
-            let tier = &mut self.tiers[rule.callee.index()];
-            let named = (attempt, record);
-            let door = pass_door(tier, named, 1, &mut self.services, &mut self.events, now, left);
-            if !matches!(door, Door::Through) {
-                return self.leave_door_with_clock(attempt, edge, limit, door);
-            }
-            start_clock(&mut self.events, attempt, now, limit, lane);
-            return None;
-        }
-        let acquired = match run.plain && !noted {
+        let alone_since = alone_since(id, call, &self.errands);
+        let (attempt, _) = next_attempt((id, call), run, limit, alone_since, &mut self.attempts);
+        let acquired = match run.plain && !self.details_wanted(traced) {
             true => Acquired::Now,
             false => self.acquire(id, attempt),
         };
@@ -293,7 +277,7 @@ impl Simulation<'_> {
     #[inline(always)]
     fn depart(&mut self, id: Id, edge: EdgeId) -> Next {
         let edge = &self.edges[edge.index()];
-        if edge.is_instant() {
+        if edge.instant {
             return self.reach(id);
         }
         let attempt = &self.attempts[id];
@@ -378,6 +362,50 @@ pub(super) fn release_connection(
             events.push_now(now, Event::Connected(waiter));
         }
     }
+}
+
+/// Since when the attempt that made a call is alone.
+#[inline(always)]
+fn alone_since(id: Id, call: &Call, errands: &[Errand]) -> Time {
+    if call.alone { errands[id.slot as usize].alone_since } else { Time::NEVER }
+}
+
+/// The next attempt of a call, which waits for it up to `limit`.
+#[inline(always)]
+fn next_attempt<'s>(
+    (id, call): (Id, &mut Call),
+    run: &mut EdgeRun<'_>,
+    limit: Time,
+    alone_since: Time,
+    attempts: &'s mut Slab<Attempt>,
+) -> (Id, &'s mut Attempt) {
+    let rule = run.rule;
+    let (attempt, record) = attempts.open();
+    call.made += 1;
+    call.attempt = attempt.slot;
+    *record = Attempt {
+        key: call.key.child(u64::from(call.made)),
+        caller: Caller::Call(id),
+        deadline: rule.patience.passed_on(limit),
+        alone_since,
+        arrived: Time::NEVER,
+        replica: 0,
+        service: NO_SERVICE,
+        edge: call.edge,
+        tier: rule.callee,
+        class: call.class,
+        state: State::Travelling,
+        answer: None,
+        left: false,
+        holds_server: false,
+        failed: None,
+        traced: call.traced,
+        generation: record.generation,
+    };
+    let counts = &mut run.meter.counts;
+    counts.attempts += 1;
+    counts.ghosts += u64::from(call.alone);
+    (attempt, record)
 }
 
 /// Whoever sent the attempt waits up to `limit` from now on, by a clock that may have a lane.

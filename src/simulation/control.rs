@@ -293,7 +293,8 @@ impl Simulation<'_> {
             self.take_losses(tier);
         }
         for edge in self.model.edge_ids() {
-            self.edges[edge.index()].delay = self.conditions.delay(edge);
+            let delay = self.conditions.delay(edge);
+            self.edges[edge.index()].set_delay(delay, self.tells_operations);
         }
     }
 

@@ -198,9 +198,7 @@ impl<'m> Simulation<'m> {
             errands,
             queues,
             tiers: model.tier_ids().map(|tier| start_tier(model, tier, tells_operations)).collect(),
-            edges: (model.edges.iter())
-                .map(|edge| EdgeRun::start(edge, model.tier(edge.caller), model.tier(edge.callee)))
-                .collect(),
+            edges: model.edge_ids().map(|edge| start_edge(model, edge, tells_operations)).collect(),
             sources: Vec::new(),
             conditions: Conditions::calm(model.tiers.len(), model.edges.len()),
             active: vec![false; model.triggers.len()],
@@ -421,6 +419,11 @@ fn start_tier(model: &Model, id: TierId, tells_operations: bool) -> TierRun<'_> 
     let steady = !model.triggers.iter().any(|trigger| pauses(&trigger.lever));
     let tier = model.tier(id);
     TierRun::start(tier, direct_calls(model, tier), steady, tells_operations)
+}
+
+fn start_edge(model: &Model, id: EdgeId, tells_operations: bool) -> EdgeRun<'_> {
+    let edge = model.edge(id);
+    EdgeRun::start(edge, model.tier(edge.caller), model.tier(edge.callee), tells_operations)
 }
 
 /// By class of a client tier, the one call that is all that a request does: no work, no second

@@ -310,7 +310,7 @@ impl Simulation<'_> {
             return None;
         }
         let edge = &self.edges[attempt.edge.index()];
-        if edge.is_instant() {
+        if edge.instant {
             return self.receive(id);
         }
         attempt.state = State::Returning;

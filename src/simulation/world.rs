@@ -513,7 +513,8 @@ pub struct EdgeRun<'m> {
     pub rule: &'m Edge,
     /// The rule of the tier that is called.
     pub callee: &'m Tier,
-    /// Extra delay each way right now; a copy of what [`Conditions`] say.
+    /// Extra delay each way right now; a copy of what [`Conditions`] say. Changed by
+    /// [`Self::set_delay`] alone.
     pub delay: Span,
     /// The timeout, and its lane.
     pub timeout: Option<(Span, Lane)>,
@@ -524,8 +525,11 @@ pub struct EdgeRun<'m> {
     /// Whether an attempt that its caller lets go just leaves: it needs nothing, nobody looks at
     /// it, and no budget or cache learns of its end.
     pub plain: bool,
-    /// Whether nothing takes time on the way, nor gets lost, as long as nobody delays it.
+    /// Whether nothing takes time on the way right now, nor gets lost.
     pub instant: bool,
+    /// Whether, right now, an attempt just goes and is there, and its caller neither turns it away
+    /// nor holds it back.
+    pub quick: bool,
     /// Counters of the current window.
     pub meter: EdgeMeter,
     /// Connections, by replica of the caller.
@@ -545,7 +549,7 @@ pub struct EdgeRun<'m> {
 
 impl<'m> EdgeRun<'m> {
     /// An edge at the start of a run.
-    pub fn start(rule: &'m Edge, caller: &Tier, callee: &'m Tier) -> Self {
+    pub fn start(rule: &'m Edge, caller: &Tier, callee: &'m Tier, tells_operations: bool) -> Self {
         let mut edge = EdgeRun {
             rule,
             callee,
@@ -553,7 +557,8 @@ impl<'m> EdgeRun<'m> {
             timeout: None,
             timer: caller.timer,
             guarded: rule.throttle.is_some() || rule.breaker.is_some() || rule.pace.is_some(),
-            instant: rule.network == Network::default(),
+            instant: false,
+            quick: false,
             plain: rule.pool.is_none()
                 && rule.budget.is_none()
                 && rule.cache.is_none()
@@ -567,7 +572,15 @@ impl<'m> EdgeRun<'m> {
             cache: rule.cache.as_ref().map(Cache::start),
         };
         edge.grow(caller.replicas as usize);
+        edge.set_delay(Span::ZERO, tells_operations);
         edge
+    }
+
+    /// Sets the extra delay; `tells_operations` as in the run.
+    pub fn set_delay(&mut self, delay: Span, tells_operations: bool) {
+        self.delay = delay;
+        self.instant = delay == Span::ZERO && self.rule.network == Network::default();
+        self.quick = self.instant && self.plain && !self.guarded && !tells_operations;
     }
 
     /// Pools and budgets for so many replicas of the caller.
@@ -588,12 +601,6 @@ impl<'m> EdgeRun<'m> {
             let buckets = if budget.scope == Scope::Fleet { 1 } else { replicas };
             self.buckets.resize(buckets, budget.start());
         }
-    }
-
-    /// Whether nothing takes time on the way right now, nor gets lost.
-    #[inline(always)]
-    pub fn is_instant(&self) -> bool {
-        self.instant && self.delay == Span::ZERO
     }
 
     /// When the caller's patience with an attempt ends that it sends now, for a call that it wants
