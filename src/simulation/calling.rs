@@ -156,7 +156,7 @@ impl Simulation<'_> {
         self.send_now(id)
     }
 
-    /// The call makes its next attempt.
+    /// The call makes its next attempt, which its caller has let pass.
     pub(super) fn send_now(&mut self, id: Id) -> Next {
         let call = &mut self.calls[id];
         let (edge, traced) = (call.edge, call.traced);

@@ -1,6 +1,7 @@
 //! Service for nobody: an attempt that has lost its record in the queue, since its caller has left
 //! and nobody will ask for it, is served all the same, and that costs a server its time. Where all
-//! that it does is one piece of work, that piece is all there is of it: no record is made anew.
+//! that it does is one piece of work, it never again becomes an attempt like others, with a caller,
+//! a deadline, an answer: it is this work and what its place in the queue has said of it.
 
 use super::Simulation;
 use super::event::Event;
@@ -57,8 +58,9 @@ impl Simulation<'_> {
         self.forgotten.remove(id);
     }
 
-    /// Gives the forgotten in service at a tier their records back, for something else than the end
-    /// of their work is to become of them.
+    /// Makes attempts like others of the forgotten in service at a tier, for something else than the
+    /// end of their work is to become of them. Whoever calls this must see to that: the ends that
+    /// were planned are void.
     pub(super) fn recall_forgotten(&mut self, tier: TierId) {
         let of_tier = self.forgotten.iter().filter(|(_, forgotten)| forgotten.tier == tier);
         let names: Vec<Id> = of_tier.map(|(id, _)| id).collect();

@@ -4,9 +4,9 @@
 //! its beginning and the rest), `calling` (a call and its attempts up to their departure, the
 //! caller's side), `serving` and `working` (an attempt from delivery to the start of service, and
 //! on to its answer, the callee's side), `concluding` (what the caller makes of an answer or a
-//! timeout), `refusing` (who is turned away), `leaving` (who leaves before the end), `control`
-//! (windows, triggers, operator). What they do it to is in `world` and `station`. These say *what
-//! happens*; how much and whether is decided by mechanisms.
+//! timeout), `refusing` (who is turned away), `leaving` (who leaves before the end), `forgotten`
+//! (who is served for nobody), `control` (windows, triggers, operator). What they do it to is in
+//! `world` and `station`. These say *what happens*; how much and whether is decided by mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
 //! call costs as much as such a step. What seldom happens is kept out of it.
@@ -67,7 +67,7 @@ pub struct Simulation<'m> {
     calls: Slab<Call>,
     /// Of attempts in service.
     services: Arena<Service>,
-    /// In service without a record.
+    /// In service, with nobody to answer.
     forgotten: Slab<Forgotten>,
     /// By slot of attempts, while somebody wants to know.
     details: Vec<Detail>,
@@ -307,8 +307,9 @@ impl<'m> Simulation<'m> {
     }
 
     /// Fetches what events to come are about: where there are many attempts, most have lain
-    /// untouched for long. First the attempt, and when it is there, what it names. The few events
-    /// about something else fetch an attempt for nothing: to tell them apart costs more.
+    /// untouched for long. First the attempt, and when it is there, what it names. Events about
+    /// something else, which are few or about what is in service and at hand, fetch an attempt for
+    /// nothing: to tell them apart costs more.
     #[inline(always)]
     fn foresee(&self, [next, later]: [(u8, u64); 2]) {
         let (next_slot, later_slot) = (next.1 as u32, later.1 as u32);

@@ -29,8 +29,8 @@ pub struct SourceRun {
     pub after: Option<Upcoming>,
     /// Where its next request waits, unless in the wheel. Which of a request, a timeout and an end
     /// of work comes next, the processor cannot foresee; it is asked one question less where two of
-    /// them wait in lanes, which are compared without a jump. A surge, which is soon over, has no
-    /// lane: one more would be looked at to the end.
+    /// them wait in lanes, which are compared without a jump. A surge, most often soon over, has no
+    /// lane: one more would be looked at to the end of the run.
     pub lane: Option<Lane>,
     /// Requests it has made, to number them.
     pub born: u64,
@@ -85,8 +85,8 @@ impl Simulation<'_> {
         if clients > 0 {
             self.grow_edges(tier, first_client + clients);
         }
-        let for_good = number == 0 && clients == 0;
-        let lane = if for_good { self.events.own_lane() } else { None };
+        let one_by_one = number == 0 && clients == 0;
+        let lane = if one_by_one { self.events.own_lane() } else { None };
         self.sources.push(SourceRun {
             source,
             state: SourceState::default(),

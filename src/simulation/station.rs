@@ -7,8 +7,7 @@ use crate::mechanism::concurrency::Servers;
 use crate::mechanism::queue::Waiting;
 
 /// One who stands in a queue: its name, and all that its callee wants of it once its caller has
-/// left. From then on most need no record of their own before they are served: in a storm, hundreds
-/// of thousands.
+/// left. From then on most need no record of their own any more: in a storm, hundreds of thousands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waiter {
     /// The attempt, while it has a record.

@@ -189,6 +189,7 @@ impl Simulation<'_> {
             self.attempts.get_mut(id).filter(|attempt| attempt.state == State::Working)?;
         let tier = &mut self.tiers[attempt.tier.index()];
         if attempt.service == NO_SERVICE {
+            debug_assert!(tier.steady, "it is plain work");
             note_work(tier, attempt.alone_since, &attempt.plain_work(self.now), self.now);
         } else {
             let service = &mut self.services[attempt.service];

@@ -51,7 +51,8 @@ pub struct Attempt {
     pub arrived: Time,
     /// Replica of the tier, or number of the client.
     pub replica: u32,
-    /// Its [`Service`], from the start of service; [`NO_SERVICE`] before, and in plain work.
+    /// Its [`Service`], from the start of service or from when its work is drawn; [`NO_SERVICE`]
+    /// before, and in plain work.
     pub service: u32,
     /// The edge it came along; without meaning for a user request.
     pub edge: EdgeId,
@@ -527,8 +528,8 @@ pub struct EdgeRun<'m> {
     pub plain: bool,
     /// Whether nothing takes time on the way right now, nor gets lost.
     pub instant: bool,
-    /// Whether, right now, an attempt just goes and is there, and its caller neither turns it away
-    /// nor holds it back.
+    /// Whether, right now, an attempt just goes and is there: it is plain and instant, its caller
+    /// neither turns it away nor holds it back, and nobody wants to know for which operation it is.
     pub quick: bool,
     /// Counters of the current window.
     pub meter: EdgeMeter,

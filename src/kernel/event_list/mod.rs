@@ -59,7 +59,7 @@ pub struct Due<E> {
     pub time: Time,
     kind: u8,
     rest: u64,
-    /// The lane that it has left; [`NO_LANE`] of the wheel.
+    /// The lane that it has left; [`NO_LANE`] of any other.
     lane: usize,
     event: PhantomData<E>,
 }
@@ -238,7 +238,7 @@ impl Default for Entry {
 
 impl Entry {
     /// No entry, after every other.
-    const NONE: Entry = Entry { time: u64::MAX, order: u64::MAX, rest: 0 };
+    const NONE: Entry = Entry { time: u64::MAX, order: u64::MAX, rest: u64::MAX };
 
     #[inline(always)]
     fn is_some(&self) -> bool {

@@ -137,11 +137,13 @@ impl Wheel {
         self.bottom.last()
     }
 
-    /// The third entry at hand, and the sixth: soon enough for what has to come from memory.
+    /// The third entry at hand, and the sixth: soon enough for what has to come from memory. Of a
+    /// few, what is later is the third.
     #[inline(always)]
     pub fn ahead(&self) -> [Hint; 2] {
         match self.bottom[..] {
             [.., sixth, _, _, third, _, _] => [third.hint(), sixth.hint()],
+            [.., third, _, _] => [NO_HINT, third.hint()],
             _ => [NO_HINT; 2],
         }
     }

@@ -139,14 +139,16 @@ proptest! {
 }
 
 /// Nearly always one of the forgotten is in service here: when the server pauses, when its work
-/// fails, and when it is restarted.
+/// fails, and when it is restarted. Then one more whose caller waits.
 #[test]
 fn the_forgotten_in_service_pause_fail_and_fall_like_others() {
-    let befalls = r#"
+    let pause = r#"
     [[trigger]]
     at    = "72s"
     lasts = "1500ms"
     pause = ["api"]
+"#;
+    let befalls = r#"
     [[trigger]]
     at    = "75s"
     lasts = "5s"
@@ -155,16 +157,21 @@ fn the_forgotten_in_service_pause_fail_and_fall_like_others() {
     when    = { at = "82s" }
     restart = { api = "1s" }
     [[playbook]]
+    when    = { at = "83200ms" }
+    restart = { api = "1s" }
+    [[playbook]]
     when    = { at = "2m" }
     restart = { api = "1s" }
 "#;
-    let model = model(&format!("{STORM}{befalls}"));
-    let run = |trace| Simulation::new(&model, 1, trace).run(&mut ());
-    let (forgotten, traced) = (run(0.0), run(1.0));
-    let dropped: u64 =
-        forgotten.tiers[1].iter().map(|row| row.refused[Reason::Dropped as usize]).sum();
-    assert!(dropped > 500, "the restarts find a full queue, not {dropped}");
-    assert_eq!(said(&forgotten), said(&traced));
+    for pause in [pause, ""] {
+        let model = model(&format!("{STORM}{pause}{befalls}"));
+        let run = |trace| Simulation::new(&model, 1, trace).run(&mut ());
+        let (forgotten, traced) = (run(0.0), run(1.0));
+        let refused = forgotten.tiers[1].iter().map(|row| row.refused[Reason::Dropped as usize]);
+        let dropped: u64 = refused.sum();
+        assert!(dropped > 500, "the restarts find a full queue, not {dropped}");
+        assert_eq!(said(&forgotten), said(&traced));
+    }
 }
 
 /// All that is counted, but for the events handled.
