@@ -1,10 +1,11 @@
 //! The caller's side of a beginning: a call, its connections, and its attempts up to their
 //! departure.
 
+use super::edge::EdgeRun;
 use super::event::Event;
 use super::serving::{Door, pass_door};
 use super::world::{
-    Attempt, Call, Caller, Detail, EdgeRun, Errand, NO_ATTEMPT, NO_SERVICE, Parent, Party, State,
+    Attempt, Call, Caller, Detail, Errand, NO_ATTEMPT, NO_SERVICE, Parent, Party, State,
 };
 use super::{Next, Simulation};
 use crate::document::EdgeId;

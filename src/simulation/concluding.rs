@@ -2,10 +2,11 @@
 //! next attempt or an end of its own.
 
 use super::calling::release_connection;
+use super::edge::EdgeRun;
 use super::event::Event;
 use super::leaving::is_forgettable;
 use super::refusing::remember;
-use super::world::{Blame, Call, Caller, EdgeRun, Errand, NO_ATTEMPT, NO_SERVICE, Parent, State};
+use super::world::{Blame, Call, Caller, Errand, NO_ATTEMPT, NO_SERVICE, Parent, State};
 use super::{Next, Simulation, is_crowded};
 use crate::kernel::{Id, Purpose, Span, Time};
 use crate::mechanism::cache::Late;

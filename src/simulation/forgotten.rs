@@ -58,9 +58,9 @@ impl Simulation<'_> {
         self.forgotten.remove(id);
     }
 
-    /// Makes attempts like others of the forgotten in service at a tier, for something else than the
-    /// end of their work is to become of them. Whoever calls this must see to that: the ends that
-    /// were planned are void.
+    /// Makes attempts like others of the forgotten in service at a tier, for something else than
+    /// the end of their work is to become of them. Whoever calls this must see to that: the ends
+    /// that were planned are void.
     pub(super) fn recall_forgotten(&mut self, tier: TierId) {
         let of_tier = self.forgotten.iter().filter(|(_, forgotten)| forgotten.tier == tier);
         let names: Vec<Id> = of_tier.map(|(id, _)| id).collect();

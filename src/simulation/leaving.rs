@@ -4,10 +4,11 @@
 use super::Simulation;
 use super::calling::release_connection;
 use super::concluding::settle;
+use super::edge::EdgeRun;
 use super::serving::recorded;
 use super::station::Waiter;
 use super::working::note_work;
-use super::world::{Attempt, EdgeRun, NO_SERVICE, State, TierRun};
+use super::world::{Attempt, NO_SERVICE, State, TierRun};
 use crate::document::TierId;
 use crate::kernel::{Id, Slab, Time};
 use crate::mechanism::outcome::Reason;

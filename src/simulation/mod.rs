@@ -6,7 +6,8 @@
 //! on to its answer, the callee's side), `concluding` (what the caller makes of an answer or a
 //! timeout), `refusing` (who is turned away), `leaving` (who leaves before the end), `forgotten`
 //! (who is served for nobody), `control` (windows, triggers, operator). What they do it to is in
-//! `world` and `station`. These say *what happens*; how much and whether is decided by mechanisms.
+//! `world`, `edge` and `station`. These say *what happens*; how much and whether is decided by
+//! mechanisms.
 //!
 //! Small steps that every attempt takes are always inlined: together they are the hot path, and a
 //! call costs as much as such a step. What seldom happens is kept out of it.
@@ -14,6 +15,7 @@
 mod calling;
 mod concluding;
 mod control;
+mod edge;
 mod event;
 mod forgotten;
 mod leaving;
@@ -42,12 +44,13 @@ use crate::model::{Model, Op, Program, Tier};
 
 use control::Operator;
 pub use control::TooLate;
+use edge::EdgeRun;
 use event::Event;
 use forgotten::Forgotten;
 use source::SourceRun;
 use station::{StationId, Waiter};
 use trace::Trace;
-use world::{Attempt, Call, Caller, Detail, EdgeRun, Errand, Parent};
+use world::{Attempt, Call, Caller, Detail, Errand, Parent};
 use world::{Service, TierRun};
 
 /// A run of a model.

@@ -1,8 +1,9 @@
 //! Turning attempts away: the callee, and the work that this is; and the caller by itself.
 
+use super::edge::EdgeRun;
 use super::event::Event;
 use super::station::StationId;
-use super::world::{Call, EdgeRun};
+use super::world::Call;
 use super::{Next, Simulation};
 use crate::document::EdgeId;
 use crate::kernel::{Id, Purpose, Span, Time};

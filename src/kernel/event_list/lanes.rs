@@ -3,8 +3,9 @@
 //! What is always pushed "one timeout from now" comes in order by itself, so a queue holds it; and
 //! so does what somebody pushes one after the other, each when the one before has left.
 //!
-//! Cost: in O(1); out O(1), with a scan of at most eight cached heads. Looking at the earliest compares nothing: it is remembered, and changes only when
-//! its own lane moves on or an empty lane receives something earlier.
+//! Cost: in O(1); out O(1), with a scan of at most eight cached heads. Looking at the earliest
+//! compares nothing: it is remembered, and changes only when its own lane moves on or an empty lane
+//! receives something earlier.
 //!
 //! Why not a lane for every span: with each one more the scan grows, and past about eight the wheel
 //! is as fast.

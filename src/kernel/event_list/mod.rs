@@ -121,8 +121,8 @@ impl<E: Packed> EventList<E> {
         self.wheel.push(entry);
     }
 
-    /// Adds an event to the end of a lane, at `time`, which is the lane's span after the present, or
-    /// any if the lane is empty: times in a lane never fall.
+    /// Adds an event to the end of a lane, at `time`, which is the lane's span after the present,
+    /// or any if the lane is empty: times in a lane never fall.
     #[inline(always)]
     pub fn push_in(&mut self, Lane(lane): Lane, time: Time, event: E) {
         let entry = self.entry(time, event);
