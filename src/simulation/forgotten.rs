@@ -51,6 +51,7 @@ impl Simulation<'_> {
             return;
         }
         let Waiter { key, arrived, replica, .. } = forgotten.waiter;
+        let replica = u32::from(replica);
         note_work(tier, arrived, &forgotten.piece, self.now);
         let outcome = outcome_of_work(key, tier);
         note_answer(tier, arrived, true, outcome, self.now, self.left);

@@ -5,7 +5,7 @@ use super::Simulation;
 use super::calling::release_connection;
 use super::concluding::settle;
 use super::edge::EdgeRun;
-use super::serving::recorded;
+use super::serving::record_anew;
 use super::station::Waiter;
 use super::working::note_work;
 use super::world::{Attempt, NO_SERVICE, State, TierRun};
@@ -172,9 +172,12 @@ impl Simulation<'_> {
     fn drain(&mut self, tier: TierId, station: usize) -> Vec<Id> {
         let run = &mut self.tiers[tier.index()];
         let attempts = &mut self.attempts;
-        let waits = |waiter: Waiter| attempts.get(waiter.id).map_or(run.forgetful, Attempt::waits);
+        let waits = |waiter: Waiter| waiter.record(attempts).map_or(run.forgetful, Attempt::waits);
         let waiters = run.stations[station].waiting.drain(waits);
-        waiters.into_iter().map(|waiter| recorded(waiter, tier, attempts)).collect()
+        let mut name = |waiter: Waiter| {
+            waiter.name(attempts).unwrap_or_else(|| record_anew(waiter, tier, attempts))
+        };
+        waiters.into_iter().map(&mut name).collect()
     }
 
     /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
@@ -206,7 +209,8 @@ impl Simulation<'_> {
 #[inline(always)]
 pub(super) fn is_forgettable(attempt: &Attempt, tier: &TierRun<'_>) -> bool {
     let waits = attempt.state == State::Queued;
-    waits && tier.forgetful && attempt.deadline == Time::NEVER && !attempt.traced
+    let untold = attempt.deadline == Time::NEVER && !attempt.traced;
+    waits && tier.forgetful && untold && Waiter::holds(attempt)
 }
 
 fn at_work(attempt: &Attempt, tier: TierId) -> bool {

@@ -108,7 +108,7 @@ impl Simulation<'_> {
         let attempts = &self.attempts;
         tier.stations[index as usize]
             .waiting
-            .leave(|waiter| attempts.get(waiter.id).is_some_and(Attempt::waits));
+            .leave(|waiter| waiter.record(attempts).is_some_and(Attempt::waits));
     }
 
     /// Serves those who wait, while there are servers.
@@ -131,27 +131,28 @@ impl Simulation<'_> {
                 return;
             }
             let attempts = &mut self.attempts;
-            let waits = |waiter: Waiter| attempts.get(waiter.id).is_some_and(Attempt::waits);
+            let waits = |waiter: Waiter| waiter.record(attempts).is_some_and(Attempt::waits);
             let Some(waiter) = station.waiting.pop(rule.queue.discipline, waits) else { return };
             if is_crowded(attempts)
                 && let Some(later) = station.waiting.later(rule.queue.discipline)
             {
-                attempts.prefetch(later.id.slot);
+                attempts.prefetch(later.slot);
             }
             tier.meter.queue.down(self.left);
-            if !attempts.lives(waiter.id)
+            let named = waiter.name(attempts);
+            if named.is_none()
                 && let Some(work) = only_work(rule, &tier.leaf, &waiter)
             {
                 take_server(station, &mut tier.meter, self.left);
                 let more = station.servers.free();
-                let named = (at.tier, waiter, work);
-                begin_forgotten(tier, named, &mut self.forgotten, &mut self.events, now);
+                let found = (at.tier, waiter, work);
+                begin_forgotten(tier, found, &mut self.forgotten, &mut self.events, now);
                 if more {
                     continue;
                 }
                 return;
             }
-            let id = recorded(waiter, at.tier, attempts);
+            let id = named.unwrap_or_else(|| record_anew(waiter, at.tier, attempts));
             let attempt = &mut attempts[id];
             let resumes = attempt.state == State::Resuming;
             let late = is_late(rule, attempt, now);
@@ -248,12 +249,9 @@ pub(super) fn pass_door(
     if just_waits { Door::Through } else { Door::Waits }
 }
 
-/// The name of one who waits, with a record, as it had when it came or a new one.
+/// A record for one who waits and has none.
 #[inline(always)]
-pub(super) fn recorded(waiter: Waiter, tier: TierId, attempts: &mut Slab<Attempt>) -> Id {
-    if attempts.lives(waiter.id) {
-        return waiter.id;
-    }
+pub(super) fn record_anew(waiter: Waiter, tier: TierId, attempts: &mut Slab<Attempt>) -> Id {
     let (id, record) = attempts.open();
     *record = waiter.abandoned(tier, record.generation);
     id
