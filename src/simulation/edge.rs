@@ -22,8 +22,8 @@ pub struct EdgeRun<'m> {
     pub rule: &'m Edge,
     /// The rule of the tier that is called.
     pub callee: &'m Tier,
-    /// Extra delay each way right now; a copy of what [`Conditions`] say. Changed by
-    /// [`Self::set_delay`] alone.
+    /// Extra delay each way right now; a copy of what the conditions of the run say.
+    /// Changed by [`Self::set_delay`] alone.
     pub delay: Span,
     /// The timeout, and its lane.
     pub timeout: Option<(Span, Lane)>,

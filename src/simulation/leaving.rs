@@ -174,10 +174,10 @@ impl Simulation<'_> {
         let attempts = &mut self.attempts;
         let waits = |waiter: Waiter| waiter.record(attempts).map_or(run.forgetful, Attempt::waits);
         let waiters = run.stations[station].waiting.drain(waits);
-        let mut name = |waiter: Waiter| {
+        let named = waiters.into_iter().map(|waiter| {
             waiter.name(attempts).unwrap_or_else(|| record_anew(waiter, tier, attempts))
-        };
-        waiters.into_iter().map(&mut name).collect()
+        });
+        named.collect()
     }
 
     /// Everything at a tier is lost: those who wait, those in service, those held. It is down until
