@@ -12,5 +12,6 @@ pub use distribution::Distribution;
 pub use event_list::{Due, EventList, Lane, Packed};
 pub use random::{Key, Purpose, Stream};
 pub use ring::Ring;
+pub(crate) use slab::record;
 pub use slab::{Arena, Generation, Id, Record, Slab};
 pub use time::{Span, Time};

@@ -40,6 +40,24 @@ pub trait Record: Default {
     fn generation_mut(&mut self) -> &mut Generation;
 }
 
+/// Makes a kind a [`Record`] whose generation is in its field `generation`.
+macro_rules! record {
+    ($kind:ty) => {
+        impl $crate::kernel::Record for $kind {
+            #[inline(always)]
+            fn generation(&self) -> $crate::kernel::Generation {
+                self.generation
+            }
+
+            #[inline(always)]
+            fn generation_mut(&mut self) -> &mut $crate::kernel::Generation {
+                &mut self.generation
+            }
+        }
+    };
+}
+pub(crate) use record;
+
 /// New slots come by so many.
 const BATCH: usize = 32;
 
@@ -303,15 +321,7 @@ mod tests {
         generation: Generation,
     }
 
-    impl Record for Letter {
-        fn generation(&self) -> Generation {
-            self.generation
-        }
-
-        fn generation_mut(&mut self) -> &mut Generation {
-            &mut self.generation
-        }
-    }
+    record!(Letter);
 
     #[test]
     fn a_name_dies_with_its_record_though_the_slot_lives_on() {

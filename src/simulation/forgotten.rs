@@ -9,7 +9,7 @@ use super::station::Waiter;
 use super::working::{end_after, leave_server, note_answer, note_work, outcome_of_work};
 use super::world::{Attempt, Piece, Service, State, TierRun};
 use crate::document::TierId;
-use crate::kernel::{EventList, Generation, Id, Purpose, Record, Slab, Time};
+use crate::kernel::{EventList, Generation, Id, Purpose, Slab, Time, record};
 use crate::mechanism::timeout::Abandoned;
 use crate::mechanism::work::Work;
 use crate::model::Tier;
@@ -28,17 +28,7 @@ pub struct Forgotten {
 
 const _: () = assert!(size_of::<Forgotten>() == 64, "a forgotten attempt is one cache line");
 
-impl Record for Forgotten {
-    #[inline(always)]
-    fn generation(&self) -> Generation {
-        self.generation
-    }
-
-    #[inline(always)]
-    fn generation_mut(&mut self) -> &mut Generation {
-        &mut self.generation
-    }
-}
+record!(Forgotten);
 
 impl Simulation<'_> {
     /// The work of a forgotten attempt is done, unless a pause has put it off.

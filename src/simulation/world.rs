@@ -9,7 +9,7 @@
 
 use super::station::Station;
 use crate::document::{EdgeId, TierId};
-use crate::kernel::{Generation, Id, Key, Lane, Record, Span, Time};
+use crate::kernel::{Generation, Id, Key, Lane, Span, Time, record};
 use crate::measure::{Herd, TierMeter};
 use crate::mechanism::admission::{Limiter, Ramp};
 use crate::mechanism::budget::Claim;
@@ -69,17 +69,7 @@ pub struct Attempt {
 
 const _: () = assert!(size_of::<Attempt>() == 64, "an attempt is one cache line");
 
-impl Record for Attempt {
-    #[inline(always)]
-    fn generation(&self) -> Generation {
-        self.generation
-    }
-
-    #[inline(always)]
-    fn generation_mut(&mut self) -> &mut Generation {
-        &mut self.generation
-    }
-}
+record!(Attempt);
 
 /// The name of no [`Service`].
 pub const NO_SERVICE: u32 = u32::MAX;
@@ -298,17 +288,7 @@ const _: () = assert!(size_of::<Call>() == 64, "a call is one cache line");
 /// The slot of no attempt.
 pub const NO_ATTEMPT: u32 = u32::MAX;
 
-impl Record for Call {
-    #[inline(always)]
-    fn generation(&self) -> Generation {
-        self.generation
-    }
-
-    #[inline(always)]
-    fn generation_mut(&mut self) -> &mut Generation {
-        &mut self.generation
-    }
-}
+record!(Call);
 
 /// What a call is made for: kept of calls that an attempt makes, and of those that caches, writes
 /// or the trace ask about.
